@@ -1,0 +1,142 @@
+package pubsub
+
+import (
+	"encoding/base64"
+)
+
+const (
+	requestOpen  = `{"messages":[`
+	requestClose = `]}`
+	// requestOverhead is what a body holds beside its messages. WireSize counts a comma for every
+	// message and the last has none, hence the one less.
+	requestOverhead = len(requestOpen) + len(requestClose) - 1
+
+	dataOpen       = `"data":"`
+	attributesOpen = `"attributes":{`
+	keyOpen        = `"orderingKey":`
+)
+
+// SizeFor returns what [Message.Size] and [Message.WireSize] will be, before the data exists: dataLen
+// is the number of its bytes.
+func SizeFor(dataLen int, attrs []Attribute, key string) (size, wire int) {
+	size, wire = dataLen, len(`{},`)
+	fields := 0
+	if dataLen > 0 {
+		fields++
+		wire += len(dataOpen) + base64.StdEncoding.EncodedLen(dataLen) + len(`"`)
+	}
+	if len(attrs) > 0 {
+		fields++
+		wire += len(attributesOpen) + len(attrs) - 1 + len(`}`)
+		for i := range attrs {
+			size += len(attrs[i].Name) + len(attrs[i].Value)
+			wire += stringSize(attrs[i].Name) + len(`:`) + stringSize(attrs[i].Value)
+		}
+	}
+	if key != "" {
+		fields++
+		size += len(key)
+		wire += len(keyOpen) + stringSize(key)
+	}
+	return size, wire + max(fields-1, 0)
+}
+
+// bodySize is the exact length of what appendRequest appends for msgs, of which there is at least one.
+func bodySize(msgs []Message) int {
+	n := requestOverhead
+	for i := range msgs {
+		n += msgs[i].WireSize()
+	}
+	return n
+}
+
+// appendRequest appends the body of a topics.publish request. Text must have passed
+// [ValidateAttributes]: what is not UTF-8 would be copied as it is.
+func appendRequest(dst []byte, msgs []Message) []byte {
+	dst = append(dst, requestOpen...)
+	for i := range msgs {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendMessage(dst, &msgs[i])
+	}
+	return append(dst, requestClose...)
+}
+
+func appendMessage(dst []byte, m *Message) []byte {
+	dst = append(dst, '{')
+	if len(m.Data) > 0 {
+		dst = append(dst, dataOpen...)
+		dst = base64.StdEncoding.AppendEncode(dst, m.Data)
+		dst = append(dst, '"')
+	}
+	if len(m.Attributes) > 0 {
+		if len(m.Data) > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, attributesOpen...)
+		for i := range m.Attributes {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendString(dst, m.Attributes[i].Name)
+			dst = append(dst, ':')
+			dst = appendString(dst, m.Attributes[i].Value)
+		}
+		dst = append(dst, '}')
+	}
+	if m.OrderingKey != "" {
+		if len(m.Data) > 0 || len(m.Attributes) > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, keyOpen...)
+		dst = appendString(dst, m.OrderingKey)
+	}
+	return append(dst, '}')
+}
+
+// escapes gives for each byte the letter that follows the backslash, 'u' for \u00xx, or 0 for a byte
+// that stands for itself. Only what JSON demands is escaped (RFC 8259, section 7).
+var escapes = func() (t [256]byte) {
+	for c := range byte(0x20) {
+		t[c] = 'u'
+	}
+	t['\b'], t['\f'], t['\n'], t['\r'], t['\t'] = 'b', 'f', 'n', 'r', 't'
+	t['"'], t['\\'] = '"', '\\'
+	return t
+}()
+
+// stringSize is the length of s as appendString writes it, quotes included.
+func stringSize(s string) int {
+	n := len(s) + len(`""`)
+	for i := range len(s) {
+		switch escapes[s[i]] {
+		case 0:
+		case 'u':
+			n += len(`\u00xx`) - 1
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+func appendString(dst []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	start := 0 // what is in front of it has been written
+	for i := range len(s) {
+		e := escapes[s[i]]
+		if e == 0 {
+			continue
+		}
+		dst = append(dst, s[start:i]...)
+		dst = append(dst, '\\', e)
+		if e == 'u' {
+			dst = append(dst, '0', '0', hex[s[i]>>4], hex[s[i]&0xf])
+		}
+		start = i + 1
+	}
+	dst = append(dst, s[start:]...)
+	return append(dst, '"')
+}
