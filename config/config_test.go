@@ -133,7 +133,7 @@ func TestDefaultsDependOnOrder(t *testing.T) {
 	if standard.Ordered || standard.MaxInFlight != 128 || standard.Retry.MaxElapsedTime != 30*time.Second || !standard.Batching.IsNoop() {
 		t.Errorf("standard: ordered %v, max_in_flight %d, max_elapsed_time %v, batching %+v", standard.Ordered, standard.MaxInFlight, standard.Retry.MaxElapsedTime, standard.Batching)
 	}
-	if !fifo.Ordered || fifo.MaxInFlight != 1 || fifo.Retry.MaxElapsedTime != 0 || fifo.Batching.Count != 320 || fifo.Batching.Period != "20ms" {
+	if !fifo.Ordered || fifo.MaxInFlight != 1 || fifo.Retry.MaxElapsedTime != 0 || fifo.Batching.Count != 640 || fifo.Batching.Period != "20ms" {
 		t.Errorf("FIFO: ordered %v, max_in_flight %d, max_elapsed_time %v, batching %+v", fifo.Ordered, fifo.MaxInFlight, fifo.Retry.MaxElapsedTime, fifo.Batching)
 	}
 }

@@ -1,0 +1,189 @@
+package output
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redpanda-data/benthos/v4/public/service"
+
+	"github.com/ankusa-connect/ankusa-connect/batcher"
+	"github.com/ankusa-connect/ankusa-connect/classify"
+	"github.com/ankusa-connect/ankusa-connect/config"
+)
+
+// maxAwait bounds how long a cancelled write, and Close, wait for a request that has left. Longer
+// would hold up a forced stop, shorter would nack what the cloud is about to take.
+const maxAwait = 2 * time.Second
+
+// cloud is what the two services do differently.
+type cloud interface {
+	// address resolves what the service needs to know of a hook (queue, group, attributes) and checks
+	// it. An error is permanent or config and concerns this message alone.
+	address(v *view, i int, it *item) error
+	// measure sets the item's size once its final form is known, and refuses one that is too large.
+	measure(it *item) error
+	// send encodes and sends, in one request where it can, and returns one result per item.
+	send(ctx context.Context, queue string, items []*item) []error
+	// close ends what was started for sending. It is called once no send runs any more.
+	close(ctx context.Context) error
+}
+
+// output is the service.BatchOutput of both plugins.
+type output struct {
+	conf    config.Common
+	hooks   *hookReader
+	cloud   cloud
+	store   *openedStore // nil when none is configured
+	upload  *uploader
+	metrics *metrics
+	log     *service.Logger
+	options batcher.Options
+
+	warnPermanent sync.Once
+
+	mu        sync.RWMutex // guards the fields below; not held during a write
+	scheduler *batcher.Set[*item]
+	closed    bool
+}
+
+// newOutput puts the parts together. It starts nothing.
+func newOutput(conf config.Common, c cloud, store *openedStore, m *metrics, log *service.Logger, options batcher.Options) *output {
+	return &output{
+		conf:    conf,
+		hooks:   newHookReader(conf.Hook),
+		cloud:   c,
+		store:   store,
+		upload:  newUploader(store, conf.InlineMaxBytes, newRetrier(conf.Retry)),
+		metrics: m,
+		log:     log,
+		options: options,
+	}
+}
+
+// Connect starts the scheduler. It looks nothing up: whether the queue is there shows on the first
+// request, and a look-up would need rights that sending does not.
+func (o *output) Connect(context.Context) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return service.ErrEndOfInput
+	}
+	if o.scheduler != nil {
+		return nil
+	}
+	if o.conf.Ordered && o.conf.MaxInFlight > 1 {
+		o.log.Warnf("max_in_flight is %d on an ordered output: concurrent writes reach the queue in any order; set it to 1, or leave it out, to keep order", o.conf.MaxInFlight)
+	}
+	scheduler, err := batcher.NewSet(o.cloud.send, o.options)
+	if err != nil {
+		return err
+	}
+	o.scheduler = scheduler
+	return nil
+}
+
+// WriteBatch sends a batch and returns nil, or a *service.BatchError that marks exactly the messages
+// that failed. When ctx ends, what has not left is withdrawn and fails, and a request that has left is
+// awaited for a bounded time.
+func (o *output) WriteBatch(ctx context.Context, batch service.MessageBatch) error {
+	o.mu.RLock()
+	scheduler := o.scheduler
+	o.mu.RUnlock()
+	if scheduler == nil {
+		return service.ErrNotConnected
+	}
+	results := make([]error, len(batch))
+	items := o.prepare(batch, results)
+	o.upload.all(ctx, items, results)
+	o.submit(ctx, scheduler, items, results)
+	o.metrics.results(results)
+	o.advise(results)
+	return batchError(batch, results)
+}
+
+// prepare makes an item of each message, and a result of each that can't be one.
+func (o *output) prepare(batch service.MessageBatch, results []error) []*item {
+	v := newView(batch)
+	all := make([]item, len(batch))
+	items := make([]*item, 0, len(batch))
+	for i := range batch {
+		it := &all[i]
+		it.index = i
+		err := o.hooks.read(v, i, it)
+		if err == nil {
+			err = o.cloud.address(v, i, it)
+		}
+		if results[i] = err; err == nil {
+			items = append(items, it)
+		}
+	}
+	return items
+}
+
+// submit hands over what has no result yet and waits for one for each.
+func (o *output) submit(ctx context.Context, scheduler *batcher.Set[*item], items []*item, results []error) {
+	entries := make([]batcher.Entry[*item], 0, len(items))
+	for _, it := range items {
+		if results[it.index] != nil {
+			continue
+		}
+		if err := o.cloud.measure(it); err != nil {
+			results[it.index] = err
+			continue
+		}
+		e := batcher.Entry[*item]{Value: it, Queue: it.queue, Tenant: it.tenant(), Size: it.size, WireSize: it.wire}
+		if it.ordered {
+			e.Group = it.group
+		}
+		entries = append(entries, e)
+	}
+	if len(entries) == 0 {
+		return
+	}
+	for k, err := range scheduler.Submit(ctx, entries) {
+		if err != nil {
+			results[entries[k].Value.index] = classify.Of(err)
+		}
+	}
+}
+
+// advise says once what keeps a message that is refused for good from coming back for ever. The
+// failure itself is the engine's to log.
+func (o *output) advise(results []error) {
+	for _, err := range results {
+		if err != nil && classify.Of(err).Class == classify.Permanent {
+			o.warnPermanent.Do(func() {
+				o.log.Warn("A message was refused for good and nacked. Unless a fallback output takes such messages, the input delivers them again and again: route errors that begin with \"permanent\" or \"config\" to a dead-letter output, see docs/errors.md. This is said once.")
+			})
+			return
+		}
+	}
+}
+
+// Close takes nothing new and waits, for a bounded time, for what has left. The engine calls it
+// without a deadline, once no write runs any more. A second call does nothing.
+func (o *output) Close(ctx context.Context) error {
+	o.mu.Lock()
+	scheduler, closed := o.scheduler, o.closed
+	o.scheduler, o.closed = nil, true
+	o.mu.Unlock()
+	if closed {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(o.conf.Timeout, maxAwait))
+	defer cancel()
+	var err error
+	if scheduler != nil {
+		err = scheduler.Close(ctx)
+	}
+	if o.store != nil {
+		if e := o.store.close(ctx); err == nil {
+			err = e
+		}
+	}
+	if e := o.cloud.close(ctx); err == nil {
+		err = e
+	}
+	return err
+}
