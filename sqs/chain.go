@@ -17,6 +17,7 @@ import (
 	"github.com/ankusa-connect/ankusa-connect/classify"
 	"github.com/ankusa-connect/ankusa-connect/wire"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
@@ -121,8 +122,13 @@ func (o CredentialOptions) look(ctx context.Context) (aws.Credentials, error) {
 }
 
 func (o CredentialOptions) provider(ctx context.Context) (aws.CredentialsProvider, error) {
+	metadata, err := metadataClient()
+	if err != nil {
+		return nil, err
+	}
 	load := []func(*config.LoadOptions) error{
-		config.WithHTTPClient(credentialHTTP()),
+		config.WithHTTPClient(issuerHTTP()),
+		config.WithEC2RoleCredentialOptions(func(r *ec2rolecreds.Options) { r.Client = metadata }),
 		// The batcher retries, with a class to go by; a look-up is one try at each source.
 		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
 	}
@@ -140,7 +146,7 @@ func (o CredentialOptions) provider(ctx context.Context) (aws.CredentialsProvide
 		return nil, err
 	}
 	if o.FromEC2Role {
-		cfg.Credentials = ec2rolecreds.New(func(r *ec2rolecreds.Options) { r.Client = imds.NewFromConfig(cfg) })
+		cfg.Credentials = ec2rolecreds.New(func(r *ec2rolecreds.Options) { r.Client = metadata })
 	}
 	if o.Role == "" {
 		return cfg.Credentials, nil
@@ -217,30 +223,31 @@ func sharedFilesStamp() string {
 	return b.String()
 }
 
-// httpClients tells the metadata service, whose silence must be short, from the other sources.
-type httpClients struct{ metadata, issuer *http.Client }
-
-func (c *httpClients) Do(r *http.Request) (*http.Response, error) {
-	if strings.HasPrefix(r.URL.Path, "/latest/") {
-		return c.metadata.Do(r)
-	}
-	return c.issuer.Do(r)
+// issuerHTTP returns a client of its own for one look-up. Look-ups are far between, so connections
+// aren't kept, and nothing of it outlives the look-up. It has the SDK's own type, because the SDK adds
+// the certificates of AWS_CA_BUNDLE to no other.
+func issuerHTTP() *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().WithTimeout(issuerTimeout).WithTransportOptions(func(t *http.Transport) {
+		t.Proxy = proxyOutside
+		t.DialContext = (&net.Dialer{Timeout: issuerTimeout}).DialContext
+		t.TLSHandshakeTimeout = issuerTimeout
+		t.DisableKeepAlives = true
+		t.MaxResponseHeaderBytes = 64 << 10
+	})
 }
 
-// credentialHTTP returns a client of its own for one look-up. Look-ups are far between, so connections
-// aren't kept, and nothing of it outlives the look-up.
-func credentialHTTP() *httpClients {
-	t := &http.Transport{
-		Proxy:                  proxyOutside,
-		DialContext:            (&net.Dialer{Timeout: issuerTimeout}).DialContext,
-		TLSHandshakeTimeout:    issuerTimeout,
-		DisableKeepAlives:      true,
-		MaxResponseHeaderBytes: 64 << 10,
+// metadataClient asks the instance metadata service, whose silence must be short: from a container
+// behind too small a hop limit it is all there is to hear. The environment may move it or turn it off.
+func metadataClient() (*imds.Client, error) {
+	env, err := config.NewEnvConfig()
+	if err != nil {
+		return nil, err
 	}
-	client := func(timeout time.Duration) *http.Client {
-		return &http.Client{Transport: t, Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	}
-	return &httpClients{metadata: client(metadataTimeout), issuer: client(issuerTimeout)}
+	return imds.NewFromConfig(aws.Config{
+		ConfigSources: []any{env},
+		HTTPClient:    issuerHTTP().WithTimeout(metadataTimeout),
+		Retryer:       func() aws.Retryer { return aws.NopRetryer{} },
+	}), nil
 }
 
 // environmentProxy is replaced by tests: the original reads the environment once in a process's life.

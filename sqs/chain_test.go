@@ -2,10 +2,13 @@ package sqs_test
 
 import (
 	"context"
+	"encoding/pem"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -363,4 +366,20 @@ func TestMetadataServiceIsLeftAlone(t *testing.T) {
 	if asked {
 		t.Error("the metadata service was asked")
 	}
+}
+
+// A company's proxy signs with its own authority, and AWS_CA_BUNDLE is how AWS tools are told of it.
+func TestIssuerIsTrustedByTheEnvironmentsBundle(t *testing.T) {
+	s := newSTS(t)
+	tlsServer := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u, _ := url.Parse(s.url)
+		httputil.NewSingleHostReverseProxy(u).ServeHTTP(w, r)
+	}))
+	t.Cleanup(tlsServer.Close)
+	file := irsa(t, s)
+	t.Setenv("AWS_ENDPOINT_URL_STS", tlsServer.URL)
+	bundle := filepath.Join(filepath.Dir(file), "bundle.pem")
+	write(t, bundle, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: tlsServer.Certificate().Raw})))
+	t.Setenv("AWS_CA_BUNDLE", bundle)
+	wantCreds(t, load(t, sqs.CredentialOptions{Region: "eu-west-1"}), "STS1", "s", "t1")
 }
