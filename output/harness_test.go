@@ -147,7 +147,6 @@ type sink struct {
 	mu   sync.Mutex
 	got  []string // metadata n
 	errs []string // metadata fallback_error
-	seen chan struct{}
 }
 
 func (k *sink) Connect(context.Context) error { return nil }

@@ -1,11 +1,12 @@
 package output
 
 import (
+	"github.com/ankusa-connect/ankusa-connect/claim"
 	"github.com/ankusa-connect/ankusa-connect/message"
 )
 
 // item is one message on its way through a write. The fields below are set in their order: by
-// hookReader, by the cloud's address, by upload.
+// hookReader, by the cloud's address, by the uploader's swap, by the cloud's measure.
 type item struct {
 	index   int // in the batch
 	hook    message.Hook
@@ -19,7 +20,8 @@ type item struct {
 	delay      *int32 // DelaySeconds of a standard queue
 	attributes []message.Attribute
 
-	size, wire int // counted by the cloud's rules, once the message's final form is known
+	object     *claim.Object // to be stored before the message is sent; nil for most
+	size, wire int           // counted by the cloud's rules
 }
 
 // messageSize is the length of the encoded message.
@@ -28,14 +30,6 @@ func (it *item) messageSize() int {
 		return len(it.raw)
 	}
 	return it.hook.Size()
-}
-
-// appendMessage appends the encoded message to dst.
-func (it *item) appendMessage(dst []byte) []byte {
-	if it.decoded != nil {
-		return append(dst, it.raw...)
-	}
-	return it.hook.AppendTo(dst)
 }
 
 // tenant is whose turn it is in the scheduler's round.

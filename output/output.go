@@ -8,6 +8,7 @@ import (
 	"github.com/redpanda-data/benthos/v4/public/service"
 
 	"github.com/ankusa-connect/ankusa-connect/batcher"
+	"github.com/ankusa-connect/ankusa-connect/claim"
 	"github.com/ankusa-connect/ankusa-connect/classify"
 	"github.com/ankusa-connect/ankusa-connect/config"
 )
@@ -18,10 +19,10 @@ const maxAwait = 2 * time.Second
 
 // cloud is what the two services do differently.
 type cloud interface {
-	// address resolves what the service needs to know of a hook (queue, group, attributes) and checks
-	// it. An error is permanent or config and concerns this message alone.
+	// address resolves what the service needs to know of a hook: queue, group, attributes. An error is
+	// permanent and concerns this message alone.
 	address(v *view, i int, it *item) error
-	// measure sets the item's size once its final form is known, and refuses one that is too large.
+	// measure checks an item in its final form and sets its size. Errors are address's.
 	measure(it *item) error
 	// send encodes and sends, in one request where it can, and returns one result per item.
 	send(ctx context.Context, queue string, items []*item) []error
@@ -34,7 +35,7 @@ type output struct {
 	conf    config.Common
 	hooks   *hookReader
 	cloud   cloud
-	store   *openedStore // nil when none is configured
+	store   claim.Store // nil when none is configured
 	upload  *uploader
 	metrics *metrics
 	log     *service.Logger
@@ -48,7 +49,7 @@ type output struct {
 }
 
 // newOutput puts the parts together. It starts nothing.
-func newOutput(conf config.Common, c cloud, store *openedStore, m *metrics, log *service.Logger, options batcher.Options) *output {
+func newOutput(conf config.Common, c cloud, store claim.Store, m *metrics, log *service.Logger, options batcher.Options) *output {
 	return &output{
 		conf:    conf,
 		hooks:   newHookReader(conf.Hook),
@@ -110,15 +111,26 @@ func (o *output) prepare(batch service.MessageBatch, results []error) []*item {
 	for i := range batch {
 		it := &all[i]
 		it.index = i
-		err := o.hooks.read(v, i, it)
-		if err == nil {
-			err = o.cloud.address(v, i, it)
-		}
-		if results[i] = err; err == nil {
+		if results[i] = o.prepareOne(v, i, it); results[i] == nil {
 			items = append(items, it)
 		}
 	}
 	return items
+}
+
+func (o *output) prepareOne(v *view, i int, it *item) error {
+	if err := o.hooks.read(v, i, it); err != nil {
+		return err
+	}
+	if err := o.cloud.address(v, i, it); err != nil {
+		return err
+	}
+	if o.upload.needed(it) {
+		if err := o.upload.swap(it); err != nil {
+			return err
+		}
+	}
+	return o.cloud.measure(it)
 }
 
 // submit hands over what has no result yet and waits for one for each.
@@ -126,10 +138,6 @@ func (o *output) submit(ctx context.Context, scheduler *batcher.Set[*item], item
 	entries := make([]batcher.Entry[*item], 0, len(items))
 	for _, it := range items {
 		if results[it.index] != nil {
-			continue
-		}
-		if err := o.cloud.measure(it); err != nil {
-			results[it.index] = err
 			continue
 		}
 		e := batcher.Entry[*item]{Value: it, Queue: it.queue, Tenant: it.tenant(), Size: it.size, WireSize: it.wire}
@@ -178,7 +186,7 @@ func (o *output) Close(ctx context.Context) error {
 		err = scheduler.Close(ctx)
 	}
 	if o.store != nil {
-		if e := o.store.close(ctx); err == nil {
+		if e := o.store.Close(ctx); err == nil {
 			err = e
 		}
 	}

@@ -2,11 +2,9 @@ package output
 
 import (
 	"context"
-	"sync"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
 
-	"github.com/ankusa-connect/ankusa-connect/batcher"
 	"github.com/ankusa-connect/ankusa-connect/config"
 	"github.com/ankusa-connect/ankusa-connect/message"
 	"github.com/ankusa-connect/ankusa-connect/pubsub"
@@ -23,15 +21,7 @@ type pubsubCloud struct {
 	orderingKey field
 	extra       []extraAttribute
 	maxMessage  int
-	buffers     sync.Pool // of *pubsubBuffer
-}
-
-// pubsubBuffer is the scratch space of one request: its messages' data, one behind the other, and the
-// messages themselves.
-type pubsubBuffer struct {
-	bytes      []byte
-	messages   []pubsub.Message
-	attributes []pubsub.Attribute
+	requests    requests[pubsub.Attribute, pubsub.Message]
 }
 
 // address implements cloud.
@@ -49,60 +39,34 @@ func (c *pubsubCloud) address(v *view, i int, it *item) error {
 		return err
 	}
 	it.ordered = it.group != ""
-	if it.attributes, err = appendExtra(it.appendOwnAttributes(nil), c.extra, v, i); err != nil {
-		return err
-	}
-	return pubsub.ValidateAttributes(pubsubAttributes(nil, it.attributes), it.group)
+	it.attributes, err = appendExtra(it.appendOwnAttributes(nil), c.extra, v, i)
+	return err
 }
 
 // measure implements cloud.
 func (c *pubsubCloud) measure(it *item) error {
-	it.size, it.wire = pubsub.SizeFor(it.messageSize(), pubsubAttributes(nil, it.attributes), it.group)
+	attributes := make([]pubsub.Attribute, 0, message.MaxAttributes)
+	for _, a := range it.attributes {
+		attributes = append(attributes, pubsub.Attribute(a))
+	}
+	if err := pubsub.ValidateAttributes(attributes, it.group); err != nil {
+		return err
+	}
+	it.size, it.wire = pubsub.SizeFor(it.messageSize(), attributes, it.group)
 	return pubsub.ValidateSize(it.size, it.wire, c.maxMessage)
 }
 
 // send implements cloud, as sqsCloud's does.
 func (c *pubsubCloud) send(ctx context.Context, topic string, items []*item) []error {
-	b, _ := c.buffers.Get().(*pubsubBuffer)
-	if b == nil {
-		b = new(pubsubBuffer)
-	}
-	need, attributes := 0, 0
-	for _, it := range items {
-		need += it.messageSize()
-		attributes += len(it.attributes)
-	}
-	if cap(b.bytes) < need {
-		b.bytes = make([]byte, 0, need)
-	}
-	if cap(b.attributes) < attributes {
-		b.attributes = make([]pubsub.Attribute, 0, attributes)
-	}
-	b.bytes, b.attributes, b.messages = b.bytes[:0], b.attributes[:0], b.messages[:0]
-	for _, it := range items {
-		data := it.raw
-		if it.decoded == nil {
-			start := len(b.bytes)
-			b.bytes = it.appendMessage(b.bytes)
-			data = b.bytes[start:]
-		}
-		start := len(b.attributes)
-		b.attributes = pubsubAttributes(b.attributes, it.attributes)
-		b.messages = append(b.messages, pubsub.Message{Data: data, Attributes: b.attributes[start:], OrderingKey: it.group})
-	}
-	errs := c.client.Publish(ctx, topic, b.messages)
-	clear(b.messages)
-	clear(b.attributes)
-	c.buffers.Put(b)
-	return errs
+	r := c.requests.encode(items)
+	defer c.requests.free(r)
+	return c.client.Publish(ctx, topic, r.entries)
 }
 
-// pubsubAttributes appends attributes in the client's own type: the client knows nothing of messages.
-func pubsubAttributes(dst []pubsub.Attribute, attributes []message.Attribute) []pubsub.Attribute {
-	for _, a := range attributes {
-		dst = append(dst, pubsub.Attribute(a))
-	}
-	return dst
+func pubsubAttribute(a message.Attribute) pubsub.Attribute { return pubsub.Attribute(a) }
+
+func pubsubMessage(it *item, data []byte, attributes []pubsub.Attribute) pubsub.Message {
+	return pubsub.Message{Data: data, Attributes: attributes, OrderingKey: it.group}
 }
 
 // close implements cloud.
@@ -149,6 +113,7 @@ func newPubSub(c *config.PubSub, res *service.Resources, o options) (*output, er
 		orderingKey: newField("ordering_key", c.OrderingKey),
 		extra:       newExtraAttributes(c.Attributes),
 		maxMessage:  c.MaxMessageBytes,
+		requests:    requests[pubsub.Attribute, pubsub.Message]{attribute: pubsubAttribute, entry: pubsubMessage},
 	}
 	if cloud.topic.static {
 		if err := pubsub.CheckTopic(cloud.topic.value); err != nil {
@@ -182,7 +147,7 @@ func newPubSub(c *config.PubSub, res *service.Resources, o options) (*output, er
 	if cloud.client, err = pubsub.New(clientOptions); err != nil {
 		return nil, err
 	}
-	store, err := openStore(c.Common, res, o, ownCredentials{google: cloud.credentials})
+	store, err := openStore(c.Common, res, o, StoreOptions{Google: cloud.credentials})
 	if err != nil {
 		return nil, err
 	}
@@ -190,29 +155,4 @@ func newPubSub(c *config.PubSub, res *service.Resources, o options) (*output, er
 	options.MaxWireBytes = pubsub.MaxWireBytes
 	options.OneGroupPerRequest = true
 	return newOutput(c.Common, cloud, store, m, log, options), nil
-}
-
-// schedulerOptions are the options that both outputs give their scheduler.
-func schedulerOptions(c config.Common, m *metrics) batcher.Options {
-	o := batcher.Options{
-		MaxEntries:      c.Batch.MaxEntries,
-		MaxBytes:        c.Batch.MaxBytes,
-		Linger:          c.Batch.Linger,
-		MaxRequests:     c.Batch.MaxRequests,
-		MaxInFlight:     c.MaxInFlight,
-		QueueMax:        c.Batch.QueueMax,
-		QueueMaxBytes:   c.Batch.QueueMaxBytes,
-		QueueTenantMax:  c.Batch.QueueTenantMax,
-		StrictOrder:     c.Batch.StrictOrder,
-		MaxRetries:      c.Retry.MaxRetries,
-		InitialInterval: c.Retry.InitialInterval,
-		MaxInterval:     c.Retry.MaxInterval,
-		MaxElapsedTime:  c.Retry.MaxElapsedTime,
-		CancelGrace:     min(c.Timeout, maxAwait),
-		Observer:        m,
-	}
-	if !c.Batch.Enabled {
-		o.MaxEntries = 1
-	}
-	return o
 }

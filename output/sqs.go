@@ -3,7 +3,6 @@ package output
 import (
 	"context"
 	"strconv"
-	"sync"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
 
@@ -27,14 +26,7 @@ type sqsCloud struct {
 	delay      field
 	extra      []extraAttribute
 	maxMessage int
-	buffers    sync.Pool // of *sqsBuffer
-}
-
-// sqsBuffer is the scratch space of one request: its messages, one behind the other, and its entries.
-type sqsBuffer struct {
-	bytes      []byte
-	entries    []sqs.Entry
-	attributes []sqs.Attribute
+	requests   requests[sqs.Attribute, sqs.Entry]
 }
 
 // address implements cloud.
@@ -83,12 +75,16 @@ func (c *sqsCloud) delaySeconds(v *view, i int) (*int32, error) {
 
 // measure implements cloud.
 func (c *sqsCloud) measure(it *item) error {
-	e := sqs.Entry{Attributes: sqsAttributes(nil, it.attributes), GroupID: it.group, DeduplicationID: it.dedupID, DelaySeconds: it.delay}
+	attributes := make([]sqs.Attribute, 0, message.MaxAttributes)
+	for _, a := range it.attributes {
+		attributes = append(attributes, sqs.Attribute(a))
+	}
+	// Of our own encoding the body is known to be sound, and not there yet. Somebody else's may hold a
+	// character that SQS does not take.
+	e := sqsEntry(it, it.raw, attributes)
 	length := it.messageSize()
 	it.size = length + e.EnvelopeSize()
 	if it.decoded != nil {
-		// Somebody else's encoding may hold a character that SQS does not take.
-		e.Body = it.raw
 		return e.Validate(c.maxMessage)
 	}
 	return e.ValidateEnvelope(length, c.maxMessage)
@@ -97,53 +93,18 @@ func (c *sqsCloud) measure(it *item) error {
 // send implements cloud. The messages are encoded here, after the scheduler has admitted them, so that
 // its ceilings bound what is held twice.
 func (c *sqsCloud) send(ctx context.Context, queue string, items []*item) []error {
-	b, _ := c.buffers.Get().(*sqsBuffer)
-	if b == nil {
-		b = new(sqsBuffer)
-	}
-	need, attributes := 0, 0
-	for _, it := range items {
-		need += it.messageSize()
-		attributes += len(it.attributes)
-	}
-	// Entries point into these two, so they must not move while they grow.
-	if cap(b.bytes) < need {
-		b.bytes = make([]byte, 0, need)
-	}
-	if cap(b.attributes) < attributes {
-		b.attributes = make([]sqs.Attribute, 0, attributes)
-	}
-	b.bytes, b.attributes, b.entries = b.bytes[:0], b.attributes[:0], b.entries[:0]
-	for _, it := range items {
-		body := it.raw
-		if it.decoded == nil {
-			start := len(b.bytes)
-			b.bytes = it.appendMessage(b.bytes)
-			body = b.bytes[start:]
-		}
-		start := len(b.attributes)
-		b.attributes = sqsAttributes(b.attributes, it.attributes)
-		b.entries = append(b.entries, sqs.Entry{
-			Body:            body,
-			Attributes:      b.attributes[start:],
-			GroupID:         it.group,
-			DeduplicationID: it.dedupID,
-			DelaySeconds:    it.delay,
-		})
-	}
-	errs := c.client.Send(ctx, queue, b.entries)
-	clear(b.entries)
-	clear(b.attributes)
-	c.buffers.Put(b)
-	return errs
+	r := c.requests.encode(items)
+	defer c.requests.free(r)
+	return c.client.Send(ctx, queue, r.entries)
 }
 
-// sqsAttributes appends attributes in the client's own type: the client knows nothing of messages.
-func sqsAttributes(dst []sqs.Attribute, attributes []message.Attribute) []sqs.Attribute {
-	for _, a := range attributes {
-		dst = append(dst, sqs.Attribute(a))
+func sqsAttribute(a message.Attribute) sqs.Attribute { return sqs.Attribute(a) }
+
+// sqsEntry is an item as the client takes it; body may be nil where only the rest counts.
+func sqsEntry(it *item, body []byte, attributes []sqs.Attribute) sqs.Entry {
+	return sqs.Entry{
+		Body: body, Attributes: attributes, GroupID: it.group, DeduplicationID: it.dedupID, DelaySeconds: it.delay,
 	}
-	return dst
 }
 
 // close implements cloud.
@@ -184,6 +145,7 @@ func newSQS(c *config.SQS, res *service.Resources, o options) (*output, error) {
 		delay:      newField("delay_seconds", c.DelaySeconds),
 		extra:      newExtraAttributes(c.Attributes),
 		maxMessage: c.MaxMessageBytes,
+		requests:   requests[sqs.Attribute, sqs.Entry]{attribute: sqsAttribute, entry: sqsEntry},
 	}
 	region := c.Region
 	if cloud.queueURL.static {
@@ -231,7 +193,7 @@ func newSQS(c *config.SQS, res *service.Resources, o options) (*output, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := openStore(c.Common, res, o, ownCredentials{aws: cloud.credentials, region: region})
+	store, err := openStore(c.Common, res, o, StoreOptions{AWS: cloud.credentials, Region: region})
 	if err != nil {
 		return nil, err
 	}

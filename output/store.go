@@ -2,7 +2,9 @@ package output
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"time"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
 
@@ -16,67 +18,77 @@ import (
 	"github.com/ankusa-connect/ankusa-connect/sqs"
 )
 
-// openStore opens the configured store of bodies too big for a message; nil when there is none. It
-// dials nobody.
-//
-// A store uses the output's own credentials. An output of the other cloud has none for it, and takes
-// that cloud's default chain.
-func openStore(c config.Common, res *service.Resources, o options, own ownCredentials) (*openedStore, error) {
-	if o.openStore != nil {
-		store, err := o.openStore()
-		return &openedStore{Store: store}, err
-	}
-	if c.ClaimStore == "" {
-		return nil, nil
-	}
-	u, err := claim.ParseStoreURL(c.ClaimStore)
-	if err != nil {
-		return nil, fmt.Errorf("field claim_check.store: %w", err)
-	}
+// StoreOptions are what an output opens its store with.
+type StoreOptions struct {
+	// AWS, with Region, and Google are the output's own credentials, and stay its own to close. An
+	// output of the other cloud has none for its store: nil takes that cloud's default chain.
+	AWS    *sqs.CachedCredentials
+	Region string
+	Google *pubsub.Credentials
+
+	Timeout       time.Duration       // of a request, see wire.Options
+	LookupTimeout time.Duration       // of a credential look-up that the store needs; zero is that chain's default
+	TLS           *tls.Config         // nil means Go's defaults
+	Getenv        func(string) string // nil is os.Getenv
+
+	// Resources provides the cache resources, for a cache store; its func gives them back and may be nil.
+	Resources func() (*service.Resources, func(), error)
+}
+
+// OpenStore opens the store of bodies too big for a message. It dials nobody. Closing the store gives
+// back whatever was opened for it.
+func OpenStore(u claim.StoreURL, o StoreOptions) (claim.Store, error) {
 	out := &openedStore{}
+	var err error
 	switch u.Scheme {
 	case claim.SchemeS3:
-		credentials := own.aws
+		credentials := o.AWS
 		if credentials == nil {
 			if credentials, err = sqs.LoadCredentials(sqs.CredentialOptions{Region: u.Region}); err != nil {
 				return nil, err
 			}
 			out.closers = append(out.closers, credentials.Close)
 		}
-		if own.region == "" {
-			// Only an output without a region of its own has to look: its bucket's may stand nowhere else.
-			own.region, _ = sqs.ResolveRegion("", "", o.getenv)
+		if o.Region == "" && u.Region == "" {
+			if o.Region, err = sqs.ResolveRegion("", "", o.Getenv); err != nil {
+				err = fmt.Errorf("%s: the bucket's region is not known: add ?region=, or set AWS_REGION", u)
+				break
+			}
 		}
 		out.Store, err = s3store.New(u, s3store.Options{
-			Credentials: credentials, Region: own.region, Timeout: c.Timeout, TLS: c.TLS, MaxIdleConns: maxUploads, Getenv: o.getenv,
+			Credentials: credentials, Region: o.Region, Timeout: o.Timeout, TLS: o.TLS, MaxIdleConns: maxUploads, Getenv: o.Getenv,
 		})
 	case claim.SchemeGCS:
-		credentials := own.google
+		credentials := o.Google
 		if credentials == nil {
-			if credentials, err = pubsub.NewCredentials(pubsub.CredentialOptions{Service: gcsstore.Service, TLS: c.TLS, Getenv: o.getenv}); err != nil {
+			if credentials, err = pubsub.NewCredentials(pubsub.CredentialOptions{
+				Service: gcsstore.Service, TLS: o.TLS, Getenv: o.Getenv, LookupTimeout: o.LookupTimeout,
+			}); err != nil {
 				return nil, err
 			}
 			out.closers = append(out.closers, credentials.Close)
 		}
 		out.Store, err = gcsstore.New(u, gcsstore.Options{
-			Tokens: credentials, Timeout: c.Timeout, TLS: c.TLS, MaxIdleConns: maxUploads, Getenv: o.getenv,
+			Tokens: credentials, Timeout: o.Timeout, TLS: o.TLS, MaxIdleConns: maxUploads, Getenv: o.Getenv,
 		})
 	case claim.SchemeDir:
 		out.Store = dirstore.New(u.Path)
 	case claim.SchemeCache:
+		var res *service.Resources
+		var end func()
+		if res, end, err = o.Resources(); err != nil {
+			return nil, err
+		}
+		if end != nil {
+			out.closers = append(out.closers, end)
+		}
 		out.Store, err = cachestore.New(u.Label, res)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("field claim_check.store: %w", err)
+		out.closeRest()
+		return nil, err
 	}
 	return out, nil
-}
-
-// ownCredentials are those of the output that opens a store.
-type ownCredentials struct {
-	aws    *sqs.CachedCredentials
-	region string
-	google *pubsub.Credentials
 }
 
 // openedStore is a store with what was opened for it alone.
@@ -85,11 +97,36 @@ type openedStore struct {
 	closers []func()
 }
 
-// close gives everything back. No upload runs any more.
-func (s *openedStore) close(ctx context.Context) error {
+// Close implements claim.Store.
+func (s *openedStore) Close(ctx context.Context) error {
 	err := s.Store.Close(ctx)
-	for _, c := range s.closers {
-		c()
-	}
+	s.closeRest()
 	return err
+}
+
+func (s *openedStore) closeRest() {
+	for _, f := range s.closers {
+		f()
+	}
+	s.closers = nil
+}
+
+// openStore opens the configured store; nil when there is none.
+func openStore(c config.Common, res *service.Resources, o options, own StoreOptions) (claim.Store, error) {
+	if o.openStore != nil {
+		return o.openStore()
+	}
+	if c.ClaimStore == "" {
+		return nil, nil
+	}
+	u, err := claim.ParseStoreURL(c.ClaimStore)
+	if err == nil {
+		own.Timeout, own.TLS, own.Getenv = c.Timeout, c.TLS, o.getenv
+		own.Resources = func() (*service.Resources, func(), error) { return res, nil, nil }
+		var store claim.Store
+		if store, err = OpenStore(u, own); err == nil {
+			return store, nil
+		}
+	}
+	return nil, fmt.Errorf("field claim_check.store: %w", err)
 }

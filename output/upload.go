@@ -16,13 +16,13 @@ const maxUploads = 16
 
 // uploader stores the bodies that are too big for a message.
 type uploader struct {
-	store     *openedStore // nil: none is configured
+	store     claim.Store // nil: none is configured
 	inlineMax int
 	slots     chan struct{} // one per upload in progress
 	retry     retrier
 }
 
-func newUploader(store *openedStore, inlineMax int, retry retrier) *uploader {
+func newUploader(store claim.Store, inlineMax int, retry retrier) *uploader {
 	return &uploader{store: store, inlineMax: inlineMax, slots: make(chan struct{}, maxUploads), retry: retry}
 }
 
@@ -37,33 +37,33 @@ func (u *uploader) unconfigured(size int) error {
 		"the body is %d bytes, above inline_max_bytes %d, and there is no store for it: set claim_check.store, for example s3://bucket", size, u.inlineMax)
 }
 
-// put stores one hook's body and, once that is confirmed, turns the hook into one that carries a
-// claim. The object depends on the hook alone, so a retry rewrites it instead of leaving an orphan.
-func (u *uploader) put(ctx context.Context, h *message.Hook) error {
+// swap turns the hook into one that carries a claim and keeps the object to be stored. It stores
+// nothing: a message that turns out to be refused must not leave an object behind. The object depends
+// on the hook alone, so a retry rewrites it instead of leaving an orphan.
+func (u *uploader) swap(it *item) error {
+	h := &it.hook
+	if u.store == nil {
+		return u.unconfigured(len(h.Body))
+	}
 	sum := sha256.Sum256(h.Body)
 	ref := claim.HookRef(h.TenantID, h.ID, h.ReceivedAt)
 	object, err := claim.NewObject(ref, h.ID, h.ContentType, &h.ReceivedAt, h.Body, sum)
 	if err != nil {
 		return err
 	}
-	if err := u.retry.do(ctx, func() error { return u.store.Put(ctx, object) }); err != nil {
-		return err
-	}
+	it.object = object
 	h.Claim = &message.Claim{Ref: ref, SHA256: hex.EncodeToString(sum[:]), Size: int64(len(h.Body))}
-	h.Body = nil // the message no longer holds it, so the queue's ceilings need not count it
+	h.Body = nil
 	return nil
 }
 
-// all stores what needs storing among items, side by side, and sets the result of those that failed.
-// It returns when every upload has an end, because the order of a group is the order of items.
+// all stores the objects of items, side by side, and sets the result of those that failed. It returns
+// when every upload has an end, because the order of a group is the order of items. Each is confirmed
+// before the message that names it is sent.
 func (u *uploader) all(ctx context.Context, items []*item, results []error) {
 	var wg sync.WaitGroup
 	for _, it := range items {
-		if !u.needed(it) {
-			continue
-		}
-		if u.store == nil {
-			results[it.index] = u.unconfigured(len(it.hook.Body))
+		if it.object == nil {
 			continue
 		}
 		select {
@@ -74,7 +74,8 @@ func (u *uploader) all(ctx context.Context, items []*item, results []error) {
 		}
 		wg.Go(func() { // ends with the upload, or with ctx
 			defer func() { <-u.slots }()
-			results[it.index] = u.put(ctx, &it.hook)
+			results[it.index] = u.retry.do(ctx, func() error { return u.store.Put(ctx, it.object) })
+			it.object = nil // the body is not held any longer than it takes to store it
 		})
 	}
 	wg.Wait()
