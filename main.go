@@ -13,6 +13,7 @@ import (
 	_ "github.com/redpanda-data/benthos/v4/public/components/io"
 	_ "github.com/redpanda-data/benthos/v4/public/components/pure"
 
+	"github.com/ankusa-connect/ankusa-connect/doctor"
 	"github.com/ankusa-connect/ankusa-connect/local"
 	"github.com/ankusa-connect/ankusa-connect/prometheus"
 )
@@ -44,5 +45,6 @@ func run(ctx context.Context) (int, error) {
 	}
 	return service.RunCLIToCode(ctx, append(common,
 		service.CLIOptAddCommand(local.Command(common, registerSQS, registerPubSub)),
+		service.CLIOptAddCommand(doctor.Command()),
 	)...)
 }
