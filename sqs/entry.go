@@ -71,7 +71,7 @@ func (e *Entry) Validate(maxMessageBytes int) error {
 	if err := e.ValidateEnvelope(len(e.Body), maxMessageBytes); err != nil {
 		return err
 	}
-	return checkText("the message body", e.Body)
+	return checkText("the message body", "", e.Body)
 }
 
 // ValidateEnvelope is Validate without a look at the body, which may not exist yet: for a body of
@@ -124,7 +124,7 @@ func checkAttributes(attributes []Attribute) error {
 		if a.Value == "" {
 			return invalid("attribute %s is empty: SQS takes no empty value, so leave it out", a.Name)
 		}
-		if err := checkText("attribute "+a.Name, a.Value); err != nil {
+		if err := checkText("attribute ", a.Name, a.Value); err != nil {
 			return err
 		}
 	}
