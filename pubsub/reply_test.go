@@ -57,6 +57,8 @@ func TestJudgeTellsTheAPIFromWhatIsNotTheAPI(t *testing.T) {
 		{"the topic's name, not a message", 400, doc("400", "INVALID_ARGUMENT", "Invalid resource name given (name=projects/p/topics/1). Refer to …"), "config: pubsub 400 INVALID_ARGUMENT: check project and topic"},
 		{"the same from the emulator", 400, doc("400", "INVALID_ARGUMENT", "Invalid [topics] name: (name=projects/p/topics/1)"), "config: pubsub 400 INVALID_ARGUMENT: check project and topic"},
 		{"storage policy", 400, doc("400", "INVALID_ARGUMENT", "The request violates the topic's Message Storage Policy"), "config: pubsub 400 INVALID_ARGUMENT: check the topic's message storage policy"},
+		{"a schema's refusal that quotes a field", 400, doc("400", "INVALID_ARGUMENT", "Invalid data in message: Message failed schema validation: unknown field messageStoragePolicy"), "permanent: pubsub 400 INVALID_ARGUMENT: Invalid data"},
+		{"one that quotes a value", 400, doc("400", "INVALID_ARGUMENT", "Invalid data in message: could not parse 'parcel is in transit' by policy as status"), "permanent: pubsub 400 INVALID_ARGUMENT: Invalid data"},
 		{"too large is mended by splitting", 400, doc("400", "INVALID_ARGUMENT", "Request payload size exceeds the limit: 10485760 bytes."), "permanent: pubsub 400 INVALID_ARGUMENT: configure claim_check.store"},
 
 		{"400 HTML", 400, html, "transient: pubsub 400 unexpected_reply: the answer is no Google API error document: <html>"},
