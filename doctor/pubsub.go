@@ -5,6 +5,7 @@ import (
 
 	"github.com/ankusa-connect/ankusa-connect/claim"
 	"github.com/ankusa-connect/ankusa-connect/config"
+	"github.com/ankusa-connect/ankusa-connect/output"
 	"github.com/ankusa-connect/ankusa-connect/pubsub"
 )
 
@@ -89,7 +90,7 @@ func (c *check) pubsubEndpoint(ctx context.Context, conf *config.PubSub) (endpoi
 // closed unless nil.
 func (c *check) googleToken(ctx context.Context, conf *config.PubSub) (string, *pubsub.Credentials) {
 	tokens, err := pubsub.NewCredentials(pubsub.CredentialOptions{
-		JSON: conf.CredentialsJSON, TLS: conf.TLS, Getenv: c.getenv, LookupTimeout: c.timeout,
+		JSON: conf.CredentialsJSON, Scopes: output.GoogleScopes(conf.Common), TLS: conf.TLS, Getenv: c.getenv, LookupTimeout: c.timeout,
 	})
 	if err != nil {
 		c.fail("credentials", "correct credentials_json", "%s", reason(err))

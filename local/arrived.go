@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ankusa-connect/ankusa-connect/claim"
+	"github.com/ankusa-connect/ankusa-connect/classify"
 	"github.com/ankusa-connect/ankusa-connect/message"
 )
 
@@ -23,10 +24,11 @@ type arrival struct {
 	inFlight  int            // requests at once, at most
 
 	// What check finds.
-	twice        int // messages stored again: same hook, same replay
-	foreign      int // messages that are no Ankusa message
-	claims       int
-	claimsBroken int
+	twice           int // messages stored again: same hook, same replay
+	foreign         int // messages that are no Ankusa message
+	claims          int
+	claimsElsewhere int // not stored in this run: brought along by the hook, or encoded before
+	claimsBroken    int // stored here, and not the bytes that the message names
 }
 
 // received is one stored message.
@@ -92,7 +94,12 @@ func (a *arrival) check(ctx context.Context, claims claim.RangeReader) {
 			continue
 		}
 		a.claims++
-		if _, err := claim.Redeem(ctx, claims, d.Claim, d.SHA256, d.Size); err != nil {
+		_, err = claim.Redeem(ctx, claims, d.Claim, d.SHA256, d.Size)
+		switch {
+		case err == nil:
+		case classify.Of(err).Code == claim.CodeNotFound:
+			a.claimsElsewhere++
+		default:
 			a.claimsBroken++
 		}
 	}

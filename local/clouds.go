@@ -3,11 +3,14 @@ package local
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"os"
+	"sync"
 
 	"github.com/ankusa-connect/ankusa-connect/claim"
 	"github.com/ankusa-connect/ankusa-connect/claim/dirstore"
+	"github.com/ankusa-connect/ankusa-connect/classify"
 	"github.com/ankusa-connect/ankusa-connect/localcloud"
 	"github.com/ankusa-connect/ankusa-connect/localcloud/localpubsub"
 	"github.com/ankusa-connect/ankusa-connect/localcloud/localsqs"
@@ -29,6 +32,9 @@ type clouds struct {
 	pubsubServer *localcloud.Server
 	claims       *dirstore.Store
 	claimsDir    string
+
+	mu      sync.Mutex     // guards refused
+	refused map[string]int // hooks refused before any request, by code
 }
 
 // start serves both clouds on loopback.
@@ -42,6 +48,7 @@ func start() (*clouds, error) {
 		pubsub:    localpubsub.New(localpubsub.Options{AutoCreate: true, Project: project}),
 		claims:    dirstore.New(dir),
 		claimsDir: dir,
+		refused:   map[string]int{},
 	}
 	sqsListener, err := listen(sqsAddr)
 	if err != nil {
@@ -77,7 +84,19 @@ func (c *clouds) option() output.Option {
 		PubSubEndpoint:  c.pubsubServer.URL(),
 		Project:         project,
 		OpenStore:       func() (claim.Store, error) { return c.claims, nil },
+		Results:         c.count,
 	})
+}
+
+// count counts what never became a request: no cloud can tell of it.
+func (c *clouds) count(results []error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, err := range results {
+		if e := classify.Of(err); e != nil && e.Class == classify.Permanent && e.Status == 0 {
+			c.refused[e.Code]++
+		}
+	}
 }
 
 // close ends both servers and removes the big bodies.
@@ -89,4 +108,11 @@ func (c *clouds) close() {
 	}
 	_ = c.claims.Close(context.Background())
 	_ = os.RemoveAll(c.claimsDir)
+}
+
+// refusedLocally returns the counts so far.
+func (c *clouds) refusedLocally() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.refused)
 }

@@ -109,7 +109,7 @@ func run(ctx context.Context, common []service.CLIOptFunc, registers []Register,
 	for _, a := range arrivals {
 		a.check(context.WithoutCancel(ctx), c.claims)
 	}
-	printTable(stdout, arrivals)
+	printTable(stdout, arrivals, c.refusedLocally())
 	if dumpPath != "" {
 		if err := dump(dumpPath, arrivals); err != nil {
 			return 1, err

@@ -9,9 +9,15 @@ import (
 	"text/tabwriter"
 )
 
-// printTable shows what arrived, a line per queue or topic, and below it whatever needs a word.
-func printTable(w io.Writer, arrivals []*arrival) {
+// printTable shows what arrived, a line per queue or topic, and below it whatever needs a word. refused
+// counts the hooks that were refused before any request, by code.
+func printTable(w io.Writer, arrivals []*arrival, refused map[string]int) {
 	fmt.Fprintln(w)
+	defer func() {
+		if len(refused) > 0 {
+			fmt.Fprintf(w, "  Refused before any request: %s.\n", byCode(refused))
+		}
+	}()
 	if len(arrivals) == 0 {
 		fmt.Fprintln(w, "Nothing arrived: no message reached an ankusa_sqs or ankusa_pubsub output.")
 		return
@@ -51,23 +57,37 @@ func (a *arrival) perRequest() string {
 }
 
 func (a *arrival) claimsText() string {
-	switch {
-	case a.claims == 0:
+	if a.claims == 0 {
 		return "-"
-	case a.claimsBroken == 0:
-		return thousands(a.claims) + ", all redeem"
-	default:
-		return fmt.Sprintf("%s, %s BROKEN", thousands(a.claims), thousands(a.claimsBroken))
 	}
+	text := thousands(a.claims)
+	switch redeemed := a.claims - a.claimsElsewhere - a.claimsBroken; {
+	case redeemed == a.claims:
+		text += ", all redeem"
+	case redeemed > 0:
+		text += fmt.Sprintf(", %s redeem", thousands(redeemed))
+	}
+	if a.claimsElsewhere > 0 {
+		text += fmt.Sprintf(", %s stored elsewhere", thousands(a.claimsElsewhere))
+	}
+	if a.claimsBroken > 0 {
+		text += fmt.Sprintf(", %s BROKEN", thousands(a.claimsBroken))
+	}
+	return text
 }
 
 func (a *arrival) refusedText() string {
 	if len(a.refused) == 0 {
 		return "-"
 	}
+	return byCode(a.refused)
+}
+
+// byCode prints counts as "2 invalid_field, 1 message_too_large".
+func byCode(counts map[string]int) string {
 	var parts []string
-	for _, code := range slices.Sorted(maps.Keys(a.refused)) {
-		parts = append(parts, fmt.Sprintf("%s %s", thousands(a.refused[code]), code))
+	for _, code := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%s %s", thousands(counts[code]), code))
 	}
 	return strings.Join(parts, ", ")
 }

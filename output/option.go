@@ -18,6 +18,7 @@ type options struct {
 	pubsub    func(*config.PubSub)
 	openStore func() (claim.Store, error) // nil: by the configuration
 	dial      DialFunc                    // nil: TCP
+	results   func([]error)               // nil: nobody
 }
 
 // DialFunc makes a connection to a service.
@@ -47,6 +48,9 @@ type Local struct {
 
 	// OpenStore opens the store of the bodies too big for a message. Each output opens its own.
 	OpenStore func() (claim.Store, error)
+	// Results is told of each write's results, an element per message: nil, or a *classify.Error. It is
+	// called from any goroutine and must not keep the slice. Nil is nobody.
+	Results func([]error)
 }
 
 // WithLocal forces the outputs to address, credentials and store of l, and hides the environment from
@@ -54,7 +58,7 @@ type Local struct {
 func WithLocal(l Local) Option {
 	return func(o *options) {
 		o.getenv = func(string) string { return "" }
-		o.openStore = l.OpenStore
+		o.openStore, o.results = l.OpenStore, l.Results
 		o.sqs = func(c *config.SQS) {
 			c.Endpoint, c.Region = l.SQSEndpoint, l.Region
 			c.Credentials = config.Credentials{ID: l.AccessKeyID, Secret: l.SecretAccessKey}

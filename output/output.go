@@ -40,6 +40,7 @@ type output struct {
 	metrics *metrics
 	log     *service.Logger
 	options batcher.Options
+	results func([]error) // told of each write's results; may be nil
 
 	warnPermanent sync.Once
 
@@ -96,9 +97,11 @@ func (o *output) WriteBatch(ctx context.Context, batch service.MessageBatch) err
 	}
 	results := make([]error, len(batch))
 	items := o.prepare(batch, results)
-	o.upload.all(ctx, items, results)
-	o.submit(ctx, scheduler, items, results)
+	o.dispatch(ctx, scheduler, items, results)
 	o.metrics.results(results)
+	if o.results != nil {
+		o.results(results)
+	}
 	o.advise(results)
 	return batchError(batch, results)
 }
@@ -133,6 +136,23 @@ func (o *output) prepareOne(v *view, i int, it *item) error {
 	return o.cloud.measure(it)
 }
 
+// dispatch submits what is ready at once, and the rest as its uploads end, so that a store in trouble
+// concerns only the messages that need it. A write that makes several submissions counts several times
+// in the scheduler's gauge: a request may then leave before its linger is over, which costs nothing but
+// a part of it.
+func (o *output) dispatch(ctx context.Context, scheduler *batcher.Set[*item], items []*item, results []error) {
+	ready, waiting := streams(items)
+	var wg sync.WaitGroup
+	for _, s := range waiting {
+		wg.Go(func() { // ends with its uploads and its submission, or with ctx
+			o.upload.storeAll(ctx, s, results)
+			o.submit(ctx, scheduler, s, results)
+		})
+	}
+	o.submit(ctx, scheduler, ready, results)
+	wg.Wait()
+}
+
 // submit hands over what has no result yet and waits for one for each.
 func (o *output) submit(ctx context.Context, scheduler *batcher.Set[*item], items []*item, results []error) {
 	entries := make([]batcher.Entry[*item], 0, len(items))
@@ -162,7 +182,7 @@ func (o *output) advise(results []error) {
 	for _, err := range results {
 		if err != nil && classify.Of(err).Class == classify.Permanent {
 			o.warnPermanent.Do(func() {
-				o.log.Warn("A message was refused for good and nacked. Unless a fallback output takes such messages, the input delivers them again and again: route errors that begin with \"permanent\" or \"config\" to a dead-letter output, see docs/errors.md. This is said once.")
+				o.log.Warn("A message was refused for good. If no fallback output takes such messages, the input delivers them again and again: route errors that begin with \"permanent\" or \"config\" to a dead-letter output, see docs/errors.md. This is said once.")
 			})
 			return
 		}

@@ -134,7 +134,7 @@ func newPubSub(c *config.PubSub, res *service.Resources, o options) (*output, er
 	// where there is one, its token has no business on plain http.
 	if !endpoint.Plaintext {
 		cloud.credentials, err = pubsub.NewCredentials(pubsub.CredentialOptions{
-			JSON: c.CredentialsJSON, TLS: c.TLS, Getenv: o.getenv,
+			JSON: c.CredentialsJSON, Scopes: GoogleScopes(c.Common), TLS: c.TLS, Getenv: o.getenv,
 			Warn: func(err error) {
 				log.Warnf("The access token could not be renewed and serves on until it ends: %v", err)
 			},
@@ -147,12 +147,14 @@ func newPubSub(c *config.PubSub, res *service.Resources, o options) (*output, er
 	if cloud.client, err = pubsub.New(clientOptions); err != nil {
 		return nil, err
 	}
-	store, err := openStore(c.Common, res, o, StoreOptions{Google: cloud.credentials})
+	store, err := openStore(c.Common, res, o, StoreOptions{Google: cloud.credentials, GoogleJSON: c.CredentialsJSON})
 	if err != nil {
 		return nil, err
 	}
 	options := schedulerOptions(c.Common, m)
 	options.MaxWireBytes = pubsub.MaxWireBytes
 	options.OneGroupPerRequest = true
-	return newOutput(c.Common, cloud, store, m, log, options), nil
+	out := newOutput(c.Common, cloud, store, m, log, options)
+	out.results = o.results
+	return out, nil
 }

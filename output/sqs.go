@@ -197,5 +197,7 @@ func newSQS(c *config.SQS, res *service.Resources, o options) (*output, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newOutput(c.Common, cloud, store, m, log, schedulerOptions(c.Common, m)), nil
+	out := newOutput(c.Common, cloud, store, m, log, schedulerOptions(c.Common, m))
+	out.results = o.results
+	return out, nil
 }

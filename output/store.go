@@ -25,6 +25,9 @@ type StoreOptions struct {
 	AWS    *sqs.CachedCredentials
 	Region string
 	Google *pubsub.Credentials
+	// GoogleJSON is the content of a credential file for a gs store, where Google is nil: an output
+	// towards an emulator has no credentials of its own, and its store may be a real one.
+	GoogleJSON string
 
 	Timeout       time.Duration       // of a request, see wire.Options
 	LookupTimeout time.Duration       // of a credential look-up that the store needs; zero is that chain's default
@@ -33,6 +36,16 @@ type StoreOptions struct {
 
 	// Resources provides the cache resources, for a cache store; its func gives them back and may be nil.
 	Resources func() (*service.Resources, func(), error)
+}
+
+// GoogleScopes are the scopes that an output's Google credentials need: those of Pub/Sub and, when its
+// store is a bucket of Cloud Storage, those of that.
+func GoogleScopes(c config.Common) []string {
+	scopes := []string{pubsub.Scope}
+	if u, err := claim.ParseStoreURL(c.ClaimStore); err == nil && u.Scheme == claim.SchemeGCS {
+		scopes = append(scopes, pubsub.StorageScope)
+	}
+	return scopes
 }
 
 // OpenStore opens the store of bodies too big for a message. It dials nobody. Closing the store gives
@@ -62,7 +75,7 @@ func OpenStore(u claim.StoreURL, o StoreOptions) (claim.Store, error) {
 		credentials := o.Google
 		if credentials == nil {
 			if credentials, err = pubsub.NewCredentials(pubsub.CredentialOptions{
-				Service: gcsstore.Service, TLS: o.TLS, Getenv: o.Getenv, LookupTimeout: o.LookupTimeout,
+				JSON: o.GoogleJSON, Scopes: []string{pubsub.StorageScope}, Service: gcsstore.Service, TLS: o.TLS, Getenv: o.Getenv, LookupTimeout: o.LookupTimeout,
 			}); err != nil {
 				return nil, err
 			}

@@ -57,50 +57,77 @@ func (u *uploader) swap(it *item) error {
 	return nil
 }
 
-// all stores the objects of items, side by side, and sets the result of those that failed. It returns
-// when every upload has an end, because the order of a group is the order of items. Each is confirmed
-// before the message that names it is sent.
-func (u *uploader) all(ctx context.Context, items []*item, results []error) {
-	var wg sync.WaitGroup
+// stream is what has to be submitted together because it has an order: one message, or a group.
+type stream []*item
+
+// streams separates what can be submitted now from what has to wait for an upload. A message that has
+// no order waits for its own upload only; of an ordered group with an upload all messages wait,
+// because the order of a group is the order in which it is submitted.
+func streams(items []*item) (ready []*item, waiting []stream) {
+	groups := make(map[groupKey]int) // index in waiting of an ordered group with an upload
 	for _, it := range items {
-		if it.object == nil {
-			continue
+		if it.object != nil && it.ordered {
+			if _, ok := groups[keyOf(it)]; !ok {
+				groups[keyOf(it)] = len(waiting)
+				waiting = append(waiting, nil)
+			}
 		}
-		select {
-		case u.slots <- struct{}{}:
-		case <-ctx.Done():
-			results[it.index] = withdrawn(ctx)
-			continue
-		}
-		wg.Go(func() { // ends with the upload, or with ctx
-			defer func() { <-u.slots }()
-			results[it.index] = u.retry.do(ctx, func() error { return u.store.Put(ctx, it.object) })
-			it.object = nil // the body is not held any longer than it takes to store it
-		})
 	}
-	wg.Wait()
-	holdBehind(items, results)
+	for _, it := range items {
+		if k, ok := groups[keyOf(it)]; ok && it.ordered {
+			waiting[k] = append(waiting[k], it)
+		} else if it.object != nil {
+			waiting = append(waiting, stream{it})
+		} else {
+			ready = append(ready, it)
+		}
+	}
+	return ready, waiting
 }
 
-// holdBehind fails the messages of an ordered group that stand behind one whose body could not be
-// stored for now: it will come again, and they must not have passed it. A permanent failure frees its
-// group.
-func holdBehind(items []*item, results []error) {
-	type key struct{ queue, group string }
-	var held map[key]bool
-	for _, it := range items {
-		if !it.ordered {
-			continue
+type groupKey struct{ queue, group string }
+
+func keyOf(it *item) groupKey { return groupKey{it.queue, it.group} }
+
+// storeAll stores the objects of a stream, side by side, and sets the result of those that failed. Each is
+// confirmed before the message that names it is sent.
+func (u *uploader) storeAll(ctx context.Context, s stream, results []error) {
+	var wg sync.WaitGroup
+	for _, it := range s {
+		if it.object != nil {
+			wg.Go(func() { results[it.index] = u.put(ctx, it) }) // ends with the upload, or with ctx
 		}
-		k := key{it.queue, it.group}
+	}
+	wg.Wait()
+	holdBehind(s, results)
+}
+
+// put stores one object. While it waits for its next try it leaves its place to others.
+func (u *uploader) put(ctx context.Context, it *item) error {
+	err := u.retry.do(ctx, func() error {
+		select {
+		case u.slots <- struct{}{}:
+			defer func() { <-u.slots }()
+		case <-ctx.Done():
+			return withdrawn(ctx)
+		}
+		return u.store.Put(ctx, it.object)
+	})
+	it.object = nil // the body is not held any longer than it takes to store it
+	return err
+}
+
+// holdBehind fails the messages of an ordered stream that stand behind one whose body could not be
+// stored for now: it will come again, and they must not have passed it. A permanent failure frees the
+// rest.
+func holdBehind(s stream, results []error) {
+	held := false
+	for _, it := range s {
 		switch err := results[it.index]; {
-		case err == nil && held[k]:
+		case err == nil && held:
 			results[it.index] = classify.Transientf("claim", "held", "held behind a message of the same group whose body could not be stored")
 		case err != nil && classify.Of(err).Class != classify.Permanent:
-			if held == nil {
-				held = make(map[key]bool)
-			}
-			held[k] = true
+			held = true
 		}
 	}
 }

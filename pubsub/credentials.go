@@ -20,6 +20,8 @@ import (
 const (
 	// Scope is the OAuth scope that Credentials ask for unless told otherwise.
 	Scope = "https://www.googleapis.com/auth/pubsub"
+	// StorageScope is what writing to Cloud Storage takes: a token for Pub/Sub alone is refused there.
+	StorageScope = "https://www.googleapis.com/auth/devstorage.read_write"
 	// DefaultLookupTimeout bounds one look-up of a credential with all its steps.
 	DefaultLookupTimeout = 10 * time.Second
 
