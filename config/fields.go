@@ -109,7 +109,7 @@ func hookField() *service.ConfigField {
 			FormatRaw:    "The message body is the provider's body; the fields below describe the hook.",
 			FormatAnkusa: "The body already is an Ankusa message: it is checked strictly and sent byte for byte.",
 		}).Description("What the message bodies are.").Default(FormatRaw),
-		opt(fieldID, "The hook's id: one stored hook has one id over every redelivery. Default: the metadata `ankusa_id`, else a new UUIDv7, which lives only as long as one write, so stamp `ankusa_id` early in the pipeline or build it from something stable.").
+		opt(fieldID, "The hook's id: one stored hook has one id over every redelivery. Default: the metadata `ankusa_id`, else a new UUIDv7, which lives only as long as one write. Build it from something that the input brings along, so that a redelivery keeps it; `uuid_v7()` early in the pipeline does where the input never delivers again, as http_server.").
 			Example("${! @kafka_topic }/${! @kafka_partition }/${! @kafka_offset }"),
 		opt(fieldSourceID, "Which webhook source the hook came from, 1 to 64 of `A-Za-z0-9_-`. Required. Default: the metadata `ankusa_source_id`.").
 			LintRule(`root = if this.type() == "string" && this == "" { [ "source_id is required: set it to the webhook source's name, or leave the field out to take the metadata ankusa_source_id" ] }`).

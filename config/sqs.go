@@ -69,7 +69,7 @@ func SQSSpec() *service.ConfigSpec {
 			service.NewStringField(fieldRole).Description("ARN of a role to assume.").Optional().
 				LintRule(lintMatch(`^arn:aws[a-z-]*:iam::[0-9]{12}:role/.+$`, "is no role ARN such as arn:aws:iam::123456789012:role/hooks")),
 			service.NewStringField(fieldRoleExternalID).Description("External id for assuming the role.").Optional(),
-		).Description("AWS credentials. None: environment, shared configuration, web identity (IRSA), ECS, EC2 instance role, in this order.").Advanced().
+		).Description("AWS credentials. None: environment, web identity (IRSA), shared configuration, ECS, EC2 instance role, in this order.").Advanced().
 			LintRule(`let id = this.id.or("")
 let secret = this.secret.or("")
 root = if $id != "" && $secret == "" { [ "id is set but secret is not" ] } else if $id == "" && $secret != "" { [ "secret is set but id is not" ] } else if this.token.or("") != "" && $id == "" { [ "token is set but id and secret are not" ] } else if this.role_external_id.or("") != "" && this.role.or("") == "" { [ "role_external_id is set but role is not" ] } else if this.from_ec2_role.or(false) == true && ($id != "" || this.profile.or("") != "") { [ "from_ec2_role excludes id and profile" ] }`),
