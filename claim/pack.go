@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/ankusa-connect/ankusa-connect/classify"
+	"github.com/ankusa-connect/ankusa-connect/internal/jsonstring"
 )
 
 // Service is the name that errors of this package bear.
@@ -160,7 +161,7 @@ func appendManifest(dst []byte, id ID, entries []Entry, index []byte) []byte {
 		dst = append(dst, `{"claim_id":"`...)
 		dst = id.At(i).AppendTo(dst)
 		dst = append(dst, `","id":`...)
-		dst = appendString(dst, e.HookID)
+		dst = jsonstring.Append(dst, e.HookID)
 		dst = append(dst, `,"offset":`...)
 		dst = strconv.AppendUint(dst, uint64(binary.BigEndian.Uint32(row)), 10)
 		dst = append(dst, `,"length":`...)
@@ -171,7 +172,7 @@ func appendManifest(dst []byte, id ID, entries []Entry, index []byte) []byte {
 		if e.ContentType == "" {
 			dst = append(dst, "null"...)
 		} else {
-			dst = appendString(dst, e.ContentType)
+			dst = jsonstring.Append(dst, e.ContentType)
 		}
 		dst = append(dst, `,"received_at":`...)
 		if e.ReceivedAt == nil {
@@ -182,39 +183,4 @@ func appendManifest(dst []byte, id ID, entries []Entry, index []byte) []byte {
 		dst = append(dst, '}')
 	}
 	return append(dst, `]}`...)
-}
-
-// appendString appends s as a JSON string with the escapes that a message uses: what JSON demands
-// and no more, so that the bytes do not depend on an encoder's taste.
-func appendString(dst []byte, s string) []byte {
-	const hexDigits = "0123456789abcdef"
-	dst = append(dst, '"')
-	from := 0
-	for i := range len(s) {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' {
-			continue
-		}
-		dst = append(dst, s[from:i]...)
-		from = i + 1
-		switch c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\b':
-			dst = append(dst, `\b`...)
-		case '\f':
-			dst = append(dst, `\f`...)
-		case '\n':
-			dst = append(dst, `\n`...)
-		case '\r':
-			dst = append(dst, `\r`...)
-		case '\t':
-			dst = append(dst, `\t`...)
-		default:
-			dst = append(dst, `\u00`...)
-			dst = append(dst, hexDigits[c>>4], hexDigits[c&15])
-		}
-	}
-	dst = append(dst, s[from:]...)
-	return append(dst, '"')
 }

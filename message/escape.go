@@ -1,16 +1,10 @@
 package message
 
-// special marks the bytes that appendEscaped has to look at: those that JSON wants escaped, and 0xEF,
-// which may begin U+FFFE or U+FFFF.
-var special = func() (t [256]bool) {
-	for c := range 0x20 {
-		t[c] = true
-	}
-	t['"'], t['\\'], t[0xEF] = true, true, true
-	return t
-}()
+import (
+	"strings"
 
-const hexDigits = "0123456789abcdef"
+	"github.com/ankusa-connect/ankusa-connect/internal/jsonstring"
+)
 
 // appendString appends s as a JSON string. Only what must be escaped is, always in the shortest form,
 // so a string has one spelling. U+FFFE and U+FFFF must be too: JSON takes them raw, but SQS does not.
@@ -31,62 +25,24 @@ func appendNullable(dst []byte, s string) []byte {
 
 // appendEscaped appends the inside of a JSON string.
 func appendEscaped(dst []byte, s string) []byte {
-	start := 0
-	for i := 0; i < len(s); i++ {
-		if !special[s[i]] {
-			continue
+	for {
+		i := nonCharacter(s)
+		if i < 0 {
+			return jsonstring.AppendInside(dst, s)
 		}
-		width := 1
-		if s[i] == 0xEF {
-			if !isNonCharacter(s[i:]) {
-				continue
-			}
-			width = 3
-		}
-		dst = append(dst, s[start:i]...)
-		switch c := s[i]; c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\b':
-			dst = append(dst, `\b`...)
-		case '\f':
-			dst = append(dst, `\f`...)
-		case '\n':
-			dst = append(dst, `\n`...)
-		case '\r':
-			dst = append(dst, `\r`...)
-		case '\t':
-			dst = append(dst, `\t`...)
-		case 0xEF:
-			dst = append(dst, `\uff`...)
-			dst = append(dst, 'f', hexDigits[s[i+2]-0xBE+0xE])
-		default:
-			dst = append(dst, `\u00`...)
-			dst = append(dst, hexDigits[c>>4], hexDigits[c&15])
-		}
-		i += width - 1
-		start = i + 1
+		dst = jsonstring.AppendInside(dst, s[:i])
+		// The last bytes are BE and BF, the last digits e and f.
+		dst = append(dst, '\\', 'u', 'f', 'f', 'f', s[i+2]-0xBE+'e')
+		s = s[i+3:]
 	}
-	return append(dst, s[start:]...)
 }
 
 // escapedLen is the number of bytes that appendEscaped appends.
 func escapedLen(s string) int {
-	n := len(s)
-	for i := 0; i < len(s); i++ {
-		if !special[s[i]] {
-			continue
-		}
-		switch c := s[i]; c {
-		case '"', '\\', '\b', '\f', '\n', '\r', '\t':
-			n++ // two bytes for one
-		case 0xEF:
-			if isNonCharacter(s[i:]) {
-				n += 3 // six bytes for three
-			}
-		default:
-			n += 5 // six bytes for one
-		}
+	n := jsonstring.LenInside(s)
+	for i := nonCharacter(s); i >= 0; i = nonCharacter(s) {
+		n += 3 // six bytes for three
+		s = s[i+3:]
 	}
 	return n
 }
@@ -100,7 +56,19 @@ func nullableLen(s string) int {
 	return stringLen(s)
 }
 
-// isNonCharacter reports whether s, which begins with 0xEF, begins with U+FFFE or U+FFFF.
-func isNonCharacter(s string) bool {
-	return len(s) >= 3 && s[1] == 0xBF && (s[2] == 0xBE || s[2] == 0xBF)
+// nonCharacter returns the index of the first U+FFFE or U+FFFF, EF BF BE and EF BF BF, or -1.
+func nonCharacter(s string) int {
+	from := strings.IndexByte(s, 0xEF) // in nearly no string, and quicker than looking for two bytes
+	for from >= 0 {
+		i := strings.Index(s[from:], "\xEF\xBF")
+		if i < 0 {
+			return -1
+		}
+		from += i
+		if from+2 < len(s) && s[from+2]|1 == 0xBF {
+			return from
+		}
+		from += 2
+	}
+	return -1
 }

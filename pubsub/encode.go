@@ -2,6 +2,8 @@ package pubsub
 
 import (
 	"encoding/base64"
+
+	"github.com/ankusa-connect/ankusa-connect/internal/jsonstring"
 )
 
 const (
@@ -30,13 +32,13 @@ func SizeFor(dataLen int, attrs []Attribute, key string) (size, wire int) {
 		wire += len(attributesOpen) + len(attrs) - 1 + len(`}`)
 		for i := range attrs {
 			size += len(attrs[i].Name) + len(attrs[i].Value)
-			wire += stringSize(attrs[i].Name) + len(`:`) + stringSize(attrs[i].Value)
+			wire += jsonstring.Len(attrs[i].Name) + len(`:`) + jsonstring.Len(attrs[i].Value)
 		}
 	}
 	if key != "" {
 		fields++
 		size += len(key)
-		wire += len(keyOpen) + stringSize(key)
+		wire += len(keyOpen) + jsonstring.Len(key)
 	}
 	return size, wire + max(fields-1, 0)
 }
@@ -79,9 +81,9 @@ func appendMessage(dst []byte, m *Message) []byte {
 			if i > 0 {
 				dst = append(dst, ',')
 			}
-			dst = appendString(dst, m.Attributes[i].Name)
+			dst = jsonstring.Append(dst, m.Attributes[i].Name)
 			dst = append(dst, ':')
-			dst = appendString(dst, m.Attributes[i].Value)
+			dst = jsonstring.Append(dst, m.Attributes[i].Value)
 		}
 		dst = append(dst, '}')
 	}
@@ -90,53 +92,7 @@ func appendMessage(dst []byte, m *Message) []byte {
 			dst = append(dst, ',')
 		}
 		dst = append(dst, keyOpen...)
-		dst = appendString(dst, m.OrderingKey)
+		dst = jsonstring.Append(dst, m.OrderingKey)
 	}
 	return append(dst, '}')
-}
-
-// escapes gives for each byte the letter that follows the backslash, 'u' for \u00xx, or 0 for a byte
-// that stands for itself. Only what JSON demands is escaped (RFC 8259, section 7).
-var escapes = func() (t [256]byte) {
-	for c := range byte(0x20) {
-		t[c] = 'u'
-	}
-	t['\b'], t['\f'], t['\n'], t['\r'], t['\t'] = 'b', 'f', 'n', 'r', 't'
-	t['"'], t['\\'] = '"', '\\'
-	return t
-}()
-
-// stringSize is the length of s as appendString writes it, quotes included.
-func stringSize(s string) int {
-	n := len(s) + len(`""`)
-	for i := range len(s) {
-		switch escapes[s[i]] {
-		case 0:
-		case 'u':
-			n += len(`\u00xx`) - 1
-		default:
-			n++
-		}
-	}
-	return n
-}
-
-func appendString(dst []byte, s string) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	start := 0 // what is in front of it has been written
-	for i := range len(s) {
-		e := escapes[s[i]]
-		if e == 0 {
-			continue
-		}
-		dst = append(dst, s[start:i]...)
-		dst = append(dst, '\\', e)
-		if e == 'u' {
-			dst = append(dst, '0', '0', hex[s[i]>>4], hex[s[i]&0xf])
-		}
-		start = i + 1
-	}
-	dst = append(dst, s[start:]...)
-	return append(dst, '"')
 }

@@ -1,10 +1,10 @@
 package sqs
 
 import (
-	"encoding/binary"
-	"math/bits"
 	"strconv"
 	"sync"
+
+	"github.com/ankusa-connect/ankusa-connect/internal/jsonstring"
 )
 
 // maxPooledBytes is the largest buffer that is kept for the next request: a full batch of messages with
@@ -92,76 +92,9 @@ func sizeHint(entries []Entry, pick []int) int {
 	return n
 }
 
-const hexDigits = "0123456789abcdef"
-
 // appendString appends s as a JSON string. Only what JSON requires is escaped, so a message costs no
 // more on the wire than it must; s is valid UTF-8, which is passed through.
-func appendString(dst []byte, s string) []byte {
-	dst = append(dst, '"')
-	start := 0
-	for i := range len(s) {
-		if c := s[i]; needsEscape(c) {
-			dst = appendEscape(append(dst, s[start:i]...), c)
-			start = i + 1
-		}
-	}
-	dst = append(dst, s[start:]...)
-	return append(dst, '"')
-}
+func appendString(dst []byte, s string) []byte { return jsonstring.Append(dst, s) }
 
-// appendBytes is appendString for a message's body, eight bytes at a time: nearly all of it is base64,
-// which needs no escape.
-func appendBytes(dst, s []byte) []byte {
-	dst = append(dst, '"')
-	start, i := 0, 0
-	for {
-		for ; i+8 <= len(s); i += 8 {
-			if n := cleanBytes(binary.LittleEndian.Uint64(s[i:])); n < 8 {
-				i += n
-				break
-			}
-		}
-		// At what needs an escape, or within eight bytes of the end.
-		for i < len(s) && !needsEscape(s[i]) {
-			i++
-		}
-		if i == len(s) {
-			break
-		}
-		dst = appendEscape(append(dst, s[start:i]...), s[i])
-		i++
-		start = i
-	}
-	dst = append(dst, s[start:]...)
-	return append(dst, '"')
-}
-
-func needsEscape(c byte) bool { return c < ' ' || c == '"' || c == '\\' }
-
-func appendEscape(dst []byte, c byte) []byte {
-	switch c {
-	case '"', '\\':
-		return append(dst, '\\', c)
-	case '\n':
-		return append(dst, '\\', 'n')
-	case '\r':
-		return append(dst, '\\', 'r')
-	case '\t':
-		return append(dst, '\\', 't')
-	}
-	// None of these is in what SQS takes, but a request stays JSON whatever it holds.
-	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-}
-
-// cleanBytes returns how many of the low bytes of w, from the first, need no escape.
-func cleanBytes(w uint64) int {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	// A byte's high bit ends up set where the byte is zero after the exclusive or; borrows only ever
-	// spoil bytes above the first true hit, and the first is all that counts.
-	quote := w ^ '"'*ones
-	slash := w ^ '\\'*ones
-	hit := (w - ' '*ones) & ^w
-	hit |= (quote - ones) & ^quote
-	hit |= (slash - ones) & ^slash
-	return bits.TrailingZeros64(hit&highs) / 8
-}
+// appendBytes is appendString for a message's body.
+func appendBytes(dst, s []byte) []byte { return jsonstring.Append(dst, s) }
