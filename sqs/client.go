@@ -314,6 +314,7 @@ func (s *sending) post(ctx context.Context, pick []int, split *bool) (*wire.Repl
 		failure := classify.Of(err)
 		again := false
 		if err == nil {
+			reply.Body = redact(reply.Body, creds)
 			failure = readError(reply)
 			failure.RetryAfter = classify.ParseRetryAfter(reply.Header, s.o.Now())
 			again = s.heal(ctx, failure, reply, creds, signedAt, &healed)

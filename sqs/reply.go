@@ -14,6 +14,7 @@ import (
 
 	"github.com/ankusa-connect/ankusa-connect/classify"
 	"github.com/ankusa-connect/ankusa-connect/wire"
+	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
 // stored is what the service says of a message it has stored, in both actions' replies.
@@ -190,6 +191,21 @@ func readError(reply *wire.Reply) *classify.Error {
 		e.Message = "the reply is no SQS document: " + wire.Excerpt(reply.Body)
 	}
 	return e
+}
+
+// redact takes what a request was signed with out of the reply to it. A refusal of a signature quotes the
+// request's canonical form, session token included, and its text ends up in an error and a log. It is
+// done before anything is cut, so that no part of the token is left.
+func redact(body []byte, c aws.Credentials) []byte {
+	for _, secret := range [...]string{c.SessionToken, c.SecretAccessKey} {
+		if secret == "" {
+			continue
+		}
+		for _, spelt := range [...]string{secret, strings.ReplaceAll(secret, "/", `\/`)} { // JSON knows two spellings
+			body = bytes.ReplaceAll(body, []byte(spelt), []byte("[redacted]"))
+		}
+	}
+	return body
 }
 
 // errorDocument finds the code and message of an error reply in any of the dialects: the JSON document,
