@@ -193,12 +193,16 @@ func readError(reply *wire.Reply) *classify.Error {
 	return e
 }
 
+// minRedacted is the length from which a secret is looked for in replies. AWS's own have 40 characters
+// and more; the "test" of an emulator stands in any text by chance.
+const minRedacted = 16
+
 // redact takes what a request was signed with out of the reply to it. A refusal of a signature quotes the
 // request's canonical form, session token included, and its text ends up in an error and a log. It is
 // done before anything is cut, so that no part of the token is left.
 func redact(body []byte, c aws.Credentials) []byte {
 	for _, secret := range [...]string{c.SessionToken, c.SecretAccessKey} {
-		if secret == "" {
+		if len(secret) < minRedacted {
 			continue
 		}
 		for _, spelt := range [...]string{secret, strings.ReplaceAll(secret, "/", `\/`)} { // JSON knows two spellings
