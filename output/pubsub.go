@@ -2,6 +2,7 @@ package output
 
 import (
 	"context"
+	"sync"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
 
@@ -78,10 +79,13 @@ func (c *pubsubCloud) close(context.Context) error {
 	return nil
 }
 
+// pubsubSpec is made once: its lint rules are parsed for it, which takes longer than the rest of a registration.
+var pubsubSpec = sync.OnceValue(config.PubSubSpec)
+
 // RegisterPubSub adds the output ankusa_pubsub to an environment.
 func RegisterPubSub(env *service.Environment, opts ...Option) error {
 	o := newOptions(opts)
-	return env.RegisterBatchOutput("ankusa_pubsub", config.PubSubSpec(),
+	return env.RegisterBatchOutput("ankusa_pubsub", pubsubSpec(),
 		func(conf *service.ParsedConfig, res *service.Resources) (service.BatchOutput, service.BatchPolicy, int, error) {
 			c, err := config.ParsePubSub(conf)
 			if err != nil {

@@ -3,6 +3,7 @@ package output
 import (
 	"context"
 	"strconv"
+	"sync"
 
 	"github.com/redpanda-data/benthos/v4/public/service"
 
@@ -114,10 +115,13 @@ func (c *sqsCloud) close(context.Context) error {
 	return nil
 }
 
+// sqsSpec is made once: its lint rules are parsed for it, which takes longer than the rest of a registration.
+var sqsSpec = sync.OnceValue(config.SQSSpec)
+
 // RegisterSQS adds the output ankusa_sqs to an environment.
 func RegisterSQS(env *service.Environment, opts ...Option) error {
 	o := newOptions(opts)
-	return env.RegisterBatchOutput("ankusa_sqs", config.SQSSpec(),
+	return env.RegisterBatchOutput("ankusa_sqs", sqsSpec(),
 		func(conf *service.ParsedConfig, res *service.Resources) (service.BatchOutput, service.BatchPolicy, int, error) {
 			c, err := config.ParseSQS(conf)
 			if err != nil {
