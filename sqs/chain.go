@@ -21,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
+	"github.com/aws/aws-sdk-go-v2/credentials/processcreds"
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -162,7 +163,7 @@ func (o CredentialOptions) provider(ctx context.Context) (aws.CredentialsProvide
 // explain classifies a failed look-up. An issuer that answered has said what is wrong; everything else
 // is a source that wasn't there.
 func (o CredentialOptions) explain(err error) error {
-	text := wire.Excerpt([]byte(err.Error()))
+	text := excerpt(err)
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		status := 0
 		if r, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
@@ -184,10 +185,38 @@ func (o CredentialOptions) explain(err error) error {
 		if e.Class == classify.Transient {
 			e.Message = "the credentials' issuer failed: " + cmp.Or(cleanMessage(api.ErrorMessage()), text)
 		}
+		if strings.HasSuffix(fmt.Sprintf("%T", api), "client.EndpointError") { // an internal type of the SDK's
+			// All that a container's endpoint ever says is secrets, and the SDK takes a body that it can't
+			// read for a message.
+			e.Service, e.Err = service, nil
+			e.Message = "the container's credential endpoint refused or failed"
+		}
 		return e
 	}
-	return &classify.Error{Class: classify.Transient, Service: service, Code: CodeNoCredentials, Err: err,
+	return &classify.Error{Class: classify.Transient, Service: service, Code: CodeNoCredentials, Err: withoutOutput(err),
 		Message: fmt.Sprintf("no credentials found or none reachable; tried %s. Last: %s", o.sources(), text)}
+}
+
+// excerpt is the start of a failed look-up's text. A credential process that prints something else than
+// credentials has probably printed secrets, and the SDK quotes them.
+func excerpt(err error) string {
+	if isProcess(err) {
+		return "credential_process printed no credentials document, or failed"
+	}
+	return wire.Excerpt([]byte(err.Error()))
+}
+
+// withoutOutput is err where it may be kept as a cause, else nil.
+func withoutOutput(err error) error {
+	if isProcess(err) {
+		return nil
+	}
+	return err
+}
+
+func isProcess(err error) bool {
+	_, ok := errors.AsType[*processcreds.ProviderError](err)
+	return ok
 }
 
 // sources names what a look-up tries, for whoever has to find out why none had any.

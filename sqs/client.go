@@ -384,14 +384,15 @@ func (s *sending) heal(ctx context.Context, failure *classify.Error, reply *wire
 		s.o.Credentials.Invalidate(creds)
 		return true
 	case is(refusedKeys):
+		// Whoever sent with the same keys at the same time is refused too, and all of them wait for the one
+		// look-up. It is asked for sparingly; whether the source has other keys already is always asked.
 		now, last := s.o.Now().UnixNano(), s.lastSuspect.Load()
-		if last != 0 && now-last < int64(suspectEvery) || !s.lastSuspect.CompareAndSwap(last, now) {
-			return false
+		if (last == 0 || now-last >= int64(suspectEvery)) && s.lastSuspect.CompareAndSwap(last, now) {
+			s.o.Credentials.Invalidate(creds)
 		}
-		done.token = true
-		s.o.Credentials.Invalidate(creds)
 		fresh, err := s.o.Credentials.Retrieve(ctx)
-		return err == nil && (fresh.AccessKeyID != creds.AccessKeyID || fresh.SecretAccessKey != creds.SecretAccessKey || fresh.SessionToken != creds.SessionToken)
+		done.token = err == nil && !sameKeys(fresh, creds)
+		return done.token
 	}
 	return false
 }

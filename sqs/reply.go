@@ -50,11 +50,18 @@ func readBatch(reply *wire.Reply, entries []Entry, pick []int, results []error, 
 	}
 	const unseen, good, bad = 0, 1, 2
 	var seen [MaxEntries]uint8
+	// Said once for a reply, however long it is.
+	strangers, stranger := 0, ""
+	strange := func(id string) {
+		if strangers++; strangers == 1 {
+			stranger = clip(id)
+		}
+	}
 	for k := range doc.Successful {
 		s := &doc.Successful[k]
 		id, ok := ordinal(s.ID, len(pick))
 		if !ok {
-			logf("sqs: the reply names an entry that was not sent (%q), ignored", clip(s.ID))
+			strange(s.ID)
 			continue
 		}
 		err := checkStored(reply.Status, &entries[pick[id]], s)
@@ -70,7 +77,7 @@ func readBatch(reply *wire.Reply, entries []Entry, pick []int, results []error, 
 		f := &doc.Failed[k]
 		id, ok := ordinal(f.ID, len(pick))
 		if !ok {
-			logf("sqs: the reply names an entry that was not sent (%q), ignored", clip(f.ID))
+			strange(f.ID)
 			continue
 		}
 		switch seen[id] {
@@ -83,6 +90,9 @@ func readBatch(reply *wire.Reply, entries []Entry, pick []int, results []error, 
 			seen[id] = bad
 			results[pick[id]] = classify.SQS(reply.Status, cleanCode(f.Code), cleanMessage(f.Message))
 		}
+	}
+	if strangers > 0 {
+		logf("sqs: the reply names %d entries that were not sent (the first is %q), ignored", strangers, stranger)
 	}
 	for id, i := range pick {
 		if seen[id] == unseen {
