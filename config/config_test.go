@@ -66,6 +66,9 @@ func TestLintSQS(t *testing.T) {
 		{"linger too long", goodQueue + "batch:\n  linger: 61s", "must be 1ms to 1m0s"},
 		{"linger that is no duration", goodQueue + "batch:\n  linger: soon", "no duration"},
 		{"no source", goodQueue + "hook:\n  source_id: ''", "source_id is required"},
+		{"a source that is none", goodQueue + "hook:\n  source_id: git hub", "must be 1 to 64"},
+		{"a tenant that is none", goodQueue + "hook:\n  tenant_id: acme corp", "must be 1 to 64"},
+		{"a group that is none", goodQueue + "message_group_id: my group", "must be 1 to 128"},
 		{"an unknown format", goodQueue + "hook:\n  format: avro", "avro"},
 		{"hook fields beside format ankusa", goodQueue + "hook:\n  format: ankusa\n  id: x", "remove id"},
 		{"format ankusa alone", goodQueue + "hook:\n  format: ankusa", ""},
@@ -165,6 +168,13 @@ func TestParseRefusesWhatLintCannotSee(t *testing.T) {
 				t.Errorf("err = %v, want one that holds %q", err, c.want)
 			}
 		})
+	}
+}
+
+func TestEmptyGroupIsNoGroup(t *testing.T) {
+	c, err := parseSQS(t, "queue_url: https://sqs.us-east-1.amazonaws.com/123456789012/hooks.fifo\nmessage_group_id: ''")
+	if err != nil || c.MessageGroupID != nil {
+		t.Errorf("group %v, %v; want none", c.MessageGroupID, err)
 	}
 }
 

@@ -112,9 +112,10 @@ func hookField() *service.ConfigField {
 		opt(fieldID, "The hook's id: one stored hook has one id over every redelivery. Default: the metadata `ankusa_id`, else a new UUIDv7, which lives only as long as one write. Build it from something that the input brings along, so that a redelivery keeps it; `uuid_v7()` early in the pipeline does where the input never delivers again, as http_server.").
 			Example("${! @kafka_topic }/${! @kafka_partition }/${! @kafka_offset }"),
 		opt(fieldSourceID, "Which webhook source the hook came from, 1 to 64 of `A-Za-z0-9_-`. Required. Default: the metadata `ankusa_source_id`.").
-			LintRule(`root = if this.type() == "string" && this == "" { [ "source_id is required: set it to the webhook source's name, or leave the field out to take the metadata ankusa_source_id" ] }`).
+			LintRule(`root = if this.type() == "string" && !this.contains("${") && this != "" && !this.re_match("^[A-Za-z0-9_-]{1,64}$") { [ "must be 1 to 64 of A-Z a-z 0-9 _ -, got " + this ] } else if this.type() == "string" && this == "" { [ "source_id is required: set it to the webhook source's name, or leave the field out to take the metadata ankusa_source_id" ] }`).
 			Example("stripe").Example("${! @source }"),
-		opt(fieldTenantID, "Whose hook it is, same pattern. Default: the metadata `ankusa_tenant_id`."),
+		opt(fieldTenantID, "Whose hook it is, same pattern. Default: the metadata `ankusa_tenant_id`.").
+			LintRule(lintMatch(`^[A-Za-z0-9_-]{1,64}$`, "must be 1 to 64 of A-Z a-z 0-9 _ -")),
 		opt(fieldReceivedAt, "When the hook was received, Unix milliseconds. Default: the metadata `ankusa_received_at`, else now. A retry is the same claim object only when id and received_at are stable.").
 			Example("${! timestamp_unix_milli() }"),
 		opt(fieldContentType, "The provider's content type. Default: the metadata `ankusa_content_type`, else `Content-Type`."),

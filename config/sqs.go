@@ -73,7 +73,8 @@ func SQSSpec() *service.ConfigSpec {
 			LintRule(`let id = this.id.or("")
 let secret = this.secret.or("")
 root = if $id != "" && $secret == "" { [ "id is set but secret is not" ] } else if $id == "" && $secret != "" { [ "secret is set but id is not" ] } else if this.token.or("") != "" && $id == "" { [ "token is set but id and secret are not" ] } else if this.role_external_id.or("") != "" && this.role.or("") == "" { [ "role_external_id is set but role is not" ] } else if this.from_ec2_role.or(false) == true && ($id != "" || this.profile.or("") != "") { [ "from_ec2_role excludes id and profile" ] }`),
-		service.NewInterpolatedStringField(fieldMessageGroupID).Description("The message group. FIFO default: `tenant_id/source_id`; on a standard queue it is sent only when set here (fair queues) and orders nothing. 1 to 128 letters, digits and ASCII punctuation.").Optional(),
+		service.NewInterpolatedStringField(fieldMessageGroupID).Description("The message group. FIFO default: `tenant_id/source_id`; on a standard queue it is sent only when set here (fair queues) and orders nothing. 1 to 128 letters, digits and ASCII punctuation.").Optional().
+			LintRule(lintMatch(`^[!-~]{1,128}$`, "must be 1 to 128 letters, digits and ASCII punctuation")),
 		service.NewInterpolatedStringField(fieldDelaySeconds).Description("How long the queue hides a message at first, 0 to 900 seconds; standard queues only.").Optional().
 			LintRule(`root = if this.string() != "" && !this.string().contains("${") && !this.string().re_match("^([0-9]|[1-9][0-9]|[1-8][0-9][0-9]|900)$") { [ "must be 0 to 900 seconds, got " + this.string() ] }`),
 	}
@@ -134,6 +135,12 @@ func ParseSQS(conf *service.ParsedConfig) (*SQS, error) {
 	}
 	if template == "" {
 		return nil, fmt.Errorf("field %s is required: the URL of the queue", fieldQueueURL)
+	}
+	if c.MessageGroupID != nil {
+		// An empty value, of an environment variable for one, is no group and not a group that is empty.
+		if s, static := c.MessageGroupID.Static(); static && s == "" {
+			c.MessageGroupID = nil
+		}
 	}
 	ordered := isFIFOTemplate(template)
 	if ordered && c.DelaySeconds != nil {

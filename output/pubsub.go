@@ -151,6 +151,12 @@ func newPubSub(c *config.PubSub, res *service.Resources, o options) (*output, er
 	if cloud.client, err = pubsub.New(clientOptions); err != nil {
 		return nil, err
 	}
+	if err := checkStatic(newHookReader(c.Hook)); err != nil {
+		return nil, err
+	}
+	if err := checkStaticPubSub(cloud); err != nil {
+		return nil, err
+	}
 	store, err := openStore(c.Common, res, o, StoreOptions{Google: cloud.credentials, GoogleJSON: c.CredentialsJSON})
 	if err != nil {
 		return nil, err

@@ -197,6 +197,12 @@ func newSQS(c *config.SQS, res *service.Resources, o options) (*output, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkStatic(newHookReader(c.Hook)); err != nil {
+		return nil, err
+	}
+	if err := checkStaticSQS(cloud); err != nil {
+		return nil, err
+	}
 	store, err := openStore(c.Common, res, o, StoreOptions{AWS: cloud.credentials, Region: region})
 	if err != nil {
 		return nil, err
