@@ -317,11 +317,26 @@ func testHTTPToFIFO(t *testing.T) {
 	if code := post("/hooks/no%20source", "body"); code != http.StatusOK {
 		t.Errorf("a hook that is set aside is answered %d, want 200", code)
 	}
+	// Hooks without an id of their own must not share one: consumers would drop all but the first.
+	without := []string{`{"order":1}`, `{"order":2}`, `{"id":null}`, `[1]`, "{\"id\":\"\xe9\"}", "{\"id\":\"\xea\"}",
+		`{"id":1234567890123456789}`, `{"id":1234567890123456790}`}
+	for _, body := range without {
+		if code := post("/hooks/shop", body); code != http.StatusOK {
+			t.Errorf("status %d", code)
+		}
+	}
 	p.interrupt(t)
 
 	got := lines[arrived](t, filepath.Join(dir, "dump.jsonl"))
-	if len(got) != 4 {
-		t.Fatalf("%d arrived, want 4:\n%s", len(got), p.stdout.String())
+	if len(got) != 4+len(without) {
+		t.Fatalf("%d arrived, want %d:\n%s", len(got), 4+len(without), p.stdout.String())
+	}
+	keys := map[string]bool{}
+	for _, m := range got[4:] {
+		keys[m.envelope(t).Key] = true
+	}
+	if len(keys) != len(without) || !keys["acme:shop:1234567890123456789"] {
+		t.Errorf("%d different hooks have the keys %v", len(without), keys)
 	}
 	for i, body := range []string{"first", "second", "third"} {
 		e := got[i].envelope(t)
