@@ -33,15 +33,16 @@ func TestPubSubRequestsStayBelowTheBodyLimit(t *testing.T) {
 func TestEscapesCountTowardsTheBodyLimit(t *testing.T) {
 	const n, attributes = 40, 60
 	hooks := numbered(n)
-	fields := "batch: { max_bytes: 10000000 }\nattributes:\n"
+	var fields strings.Builder
+	fields.WriteString("batch: { max_bytes: 10000000 }\nattributes:\n")
 	for i := range hooks {
 		hooks[i].meta["control"] = strings.Repeat("\x01", 1000)
 	}
 	for i := range attributes {
-		fields += fmt.Sprintf("  a%02d: ${! @control }\n", i)
+		fmt.Fprintf(&fields, "  a%02d: ${! @control }\n", i)
 	}
 	p := newPipeline(t, newScript(hooks))
-	p.run(p.pubsubYAML("hooks", fields))
+	p.run(p.pubsubYAML("hooks", fields.String()))
 	checkOnce(t, p.published("hooks"), 0, n)
 	checkDone(t, p, n)
 	s := p.pubsub.Stats("hooks")
