@@ -166,6 +166,35 @@ func TestFiveLeaveWithinTwoRequestsOfAThousand(t *testing.T) {
 	}
 }
 
+// What counts is entries, not groups: a tenant of five small groups is not worse off than one of large
+// ones, whose every turn fills a request.
+func TestFiveGroupsLeaveWithinTwoRequestsOfAHundredLargeOnes(t *testing.T) {
+	for _, size := range []int{1, 5, 10} {
+		for _, strict := range []bool{false, true} {
+			t.Run(fmt.Sprintf("groups of %d, strict %v", size, strict), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c := newCloud()
+					c.latency = 10 * time.Millisecond
+					b := newBatch(t, c, Options{MaxRequests: 1, MaxInFlight: 2, StrictOrder: strict})
+					var loud []string
+					for i := range 1000 {
+						loud = append(loud, fmt.Sprintf("loud/l%d@l%d", i, i/size))
+					}
+					submit(t.Context(), b, entries(loud...))
+					synctest.Wait()
+					before := len(c.sent())
+					submit(t.Context(), b, entries("quiet/q1@q1", "quiet/q2@q2", "quiet/q3@q3", "quiet/q4@q4", "quiet/q5@q5"))
+					time.Sleep(20 * time.Millisecond) // two more requests
+					synctest.Wait()
+					if n := strings.Count(strings.Join(c.sent()[before:before+2], " "), "q"); n != 5 {
+						t.Errorf("%d of the five left within two requests: %q", n, c.sent()[before:])
+					}
+				})
+			})
+		}
+	}
+}
+
 func TestTenantsTakeTurnsInOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud()

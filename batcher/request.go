@@ -51,7 +51,9 @@ func (b *Batcher[T]) nextLocked(now time.Duration) *request[T] {
 // The rounds of tenants, and of each tenant's lanes, go on where the last request ended. Beginning
 // at the same place each time would let its tenant fill every request. A turn takes one entry, or
 // as many of a group as fit: handing out a group's entries one by one would put a little of every
-// group into one request, and hold them all until it is back, where each could fill its own.
+// group into one request, and hold them all until it is back, where each could fill its own. So that
+// a tenant of many small groups gets as much as one of few large groups, the round of tenants goes on
+// only when a tenant's groups have taken as much as one group could.
 func (b *Batcher[T]) fillLocked(p *pool[T], alone bool, now time.Duration) *request[T] {
 	r := b.newRequestLocked()
 	for s := p.seats.front(); s != nil && !b.fullLocked(r.load); s = p.seats.front() {
@@ -60,10 +62,20 @@ func (b *Batcher[T]) fillLocked(p *pool[T], alone bool, now time.Duration) *requ
 			break // it is the first in the next request
 		}
 		s.lanes.turn()
-		p.seats.turn()
-		b.takeTurnLocked(r, l)
 		if alone {
+			p.seats.turn()
+			b.takeTurnLocked(r, l)
 			break
+		}
+		before := len(r.items)
+		b.takeTurnLocked(r, l)
+		if s.lanes.len == 0 {
+			s.taken = 0 // it has left the round
+			continue
+		}
+		if s.taken += len(r.items) - before; l.group == "" || s.taken >= b.opts.MaxEntries {
+			s.taken = 0
+			p.seats.turn()
 		}
 	}
 	for _, l := range r.drained {

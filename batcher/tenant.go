@@ -19,6 +19,7 @@ type seat[T any] struct {
 	pool   *pool[T]
 	lanes  ring[lane[T]]
 	inPool node[seat[T]]
+	taken  int // entries of groups since the round came to it
 }
 
 // A pool holds the lanes that requests are filled from. With OneGroupPerRequest a group's lane
