@@ -41,6 +41,7 @@ type output struct {
 	log     *service.Logger
 	options batcher.Options
 	results func([]error) // told of each write's results; may be nil
+	outage  outage
 
 	warnPermanent sync.Once
 
@@ -60,6 +61,7 @@ func newOutput(conf config.Common, c cloud, store claim.Store, m *metrics, log *
 		metrics: m,
 		log:     log,
 		options: options,
+		outage:  outage{log: log},
 	}
 }
 
@@ -77,12 +79,19 @@ func (o *output) Connect(context.Context) error {
 	if o.conf.Ordered && o.conf.MaxInFlight > 1 {
 		o.log.Warnf("max_in_flight is %d on an ordered output: concurrent writes reach the queue in any order; set it to 1, or leave it out, to keep order", o.conf.MaxInFlight)
 	}
-	scheduler, err := batcher.NewSet(o.cloud.send, o.options)
+	scheduler, err := batcher.NewSet(o.send, o.options)
 	if err != nil {
 		return err
 	}
 	o.scheduler = scheduler
 	return nil
+}
+
+// send is the scheduler's: the cloud's, watched for outages.
+func (o *output) send(ctx context.Context, queue string, items []*item) []error {
+	errs := o.cloud.send(ctx, queue, items)
+	o.outage.note(errs)
+	return errs
 }
 
 // WriteBatch sends a batch and returns nil, or a *service.BatchError that marks exactly the messages
