@@ -126,7 +126,7 @@ func TestVariableThatHoldsStructure(t *testing.T) {
 	c := newClinic(t)
 	c.sqs.CreateQueue("hooks", nil)
 	t.Setenv("DOCTOR_TEST_BATCH", "{ linger: 5ms }")
-	d := c.examine(around(c.sqsOutput("hooks", "batch: ${DOCTOR_TEST_BATCH}", `message_group_id: ${X:"a: b"}`)))
+	d := c.examine(around(c.sqsOutput("hooks", "batch: ${DOCTOR_TEST_BATCH}", `attributes: { note: ${X:"a: b"} }`)))
 	d.wants("ok queue: is there")
 }
 
