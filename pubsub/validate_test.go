@@ -103,7 +103,7 @@ func TestValidateSizeBoundaries(t *testing.T) {
 func TestCheckTopic(t *testing.T) {
 	tests := []struct{ topic, code, text string }{
 		{"hooks", "", ""},
-		{"us.gcr.io%2Fa-b_c~d+e", "", ""},
+		{"us.example%2Fa-b_c~d+e", "", ""},
 		{strings.Repeat("t", 255), "", ""},
 		{strings.Repeat("t", 256), "invalid_field", "256 bytes"},
 		{"", "invalid_field", "topic is empty"},
