@@ -72,6 +72,7 @@ func newSQSPeer(t *testing.T, base string) *sqsPeer {
 	return &sqsPeer{t: t, base: base, client: client, reader: awssqs.New(awssqs.Options{
 		Region: region, BaseEndpoint: aws.String(base),
 		Credentials: credentials.NewStaticCredentialsProvider(accessKey, secretKey, ""),
+		HTTPClient:  peers.SDKClient(t),
 	})}
 }
 

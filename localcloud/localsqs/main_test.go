@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"go.uber.org/goleak"
 
+	"github.com/ankusa-connect/ankusa-connect/internal/peers"
 	"github.com/ankusa-connect/ankusa-connect/localcloud"
 )
 
@@ -37,13 +38,11 @@ func serve(t testing.TB, s *SQS) string {
 // sdk is the AWS SDK's client for the service at base: our independent peer. It never retries.
 func sdk(t testing.TB, base string, options ...func(*sqs.Options)) *sqs.Client {
 	t.Helper()
-	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
 	return sqs.New(sqs.Options{
 		Region:       DefaultRegion,
 		BaseEndpoint: aws.String(base),
 		Credentials:  credentials.NewStaticCredentialsProvider(DefaultAccessKeyID, DefaultSecretAccessKey, ""),
-		HTTPClient:   &http.Client{Transport: transport},
+		HTTPClient:   peers.SDKClient(t),
 		Retryer:      aws.NopRetryer{},
 	}, options...)
 }
