@@ -15,10 +15,11 @@ type Batcher[T any] struct {
 	queue    string
 	sendFunc SendFunc[T]
 	opts     Options
-	gauge    *gauge
+	gauge    *gauge[T]
+	inGauge  node[Batcher[T]] // guarded by the gauge
 
-	// ctx is that of every send: it lives as long as the Batcher and not as any call, so it can't
-	// be a parameter.
+	// ctx is that of every send: it ends with the Batcher and not with any call, so it can't be a
+	// parameter.
 	ctx    context.Context
 	cancel context.CancelFunc
 	epoch  time.Time // where the Batcher's clock begins
@@ -71,20 +72,19 @@ func New[T any](queue string, send SendFunc[T], opts Options) (*Batcher[T], erro
 	if send == nil {
 		return nil, errors.New("batcher: no SendFunc")
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	b := newBatcher(ctx, queue, send, opts, &gauge{max: int64(opts.MaxInFlight), flush: func() {}})
-	b.cancel = cancel
-	return b, nil
+	return newBatcher(context.Background(), queue, send, opts, &gauge[T]{max: int64(opts.MaxInFlight)}), nil
 }
 
-func newBatcher[T any](ctx context.Context, queue string, send SendFunc[T], opts Options, g *gauge) *Batcher[T] {
+func newBatcher[T any](ctx context.Context, queue string, send SendFunc[T], opts Options, g *gauge[T]) *Batcher[T] {
 	b := &Batcher[T]{
-		queue: queue, sendFunc: send, opts: opts, gauge: g, ctx: ctx,
+		queue: queue, sendFunc: send, opts: opts, gauge: g,
 		epoch:   time.Now(),
 		tenants: make(map[string]*tenant[T]),
 		groups:  make(map[string]*lane[T]),
 		pace:    pace{window: opts.MaxRequests},
 	}
+	b.ctx, b.cancel = context.WithCancel(ctx)
+	b.inGauge.of = b
 	b.wakeup = wakeup{wg: &b.wg, look: b.look}
 	return b
 }
@@ -115,8 +115,8 @@ func (b *Batcher[T]) Submit(ctx context.Context, entries []Entry[T]) []error {
 }
 
 // Close takes nothing new, fails with ErrClosed what has not left, lets what has left finish and
-// waits for every goroutine. When ctx ends first it cancels the sends, still waits, and returns
-// ctx's error. Closing twice is fine.
+// waits for every goroutine. Sends that no Submit awaits any more are cancelled. When ctx ends first
+// it cancels all, still waits, and returns ctx's error. Closing twice is fine.
 func (b *Batcher[T]) Close(ctx context.Context) error {
 	b.shut()
 	return drain(ctx, b.cancel, &b.wg)
@@ -142,9 +142,12 @@ func drain(ctx context.Context, cancel context.CancelFunc, wgs ...*sync.WaitGrou
 func (b *Batcher[T]) start(c *call[T]) {
 	now := b.lock()
 	b.calls.push(&c.inCalls)
-	if b.closed {
+	switch {
+	case b.closed:
 		b.withdrawLocked(c, ErrClosed, now)
-	} else {
+	case b.calls.len > b.gauge.share() && b.pace.tooLong(&b.opts, now):
+		b.expelLocked(c, b.pace.refusal(&b.opts, now), nil, now)
+	default:
 		b.advanceLocked(c, turnNone, now)
 	}
 	b.release(now)
@@ -164,16 +167,23 @@ func (b *Batcher[T]) withdrawLocked(c *call[T], why error, now time.Duration) {
 		return
 	}
 	c.gone = why
+	b.expelLocked(c, withdrawn(why, nil), func(last *classify.Error) *classify.Error { return withdrawn(why, last) }, now)
+}
+
+// expelLocked fails what has not left of c: with unsent what never left, and what waits for a retry
+// with its last failure or what retry makes of that.
+func (b *Batcher[T]) expelLocked(c *call[T], unsent *classify.Error, retry func(last *classify.Error) *classify.Error, now time.Duration) {
 	b.leaveLineLocked(c)
 	b.countLocked(c)
-	unsent := withdrawn(why, nil)
 	for it := range c.items.all {
 		if it.state == itemSent {
 			continue
 		}
 		err := unsent
 		if it.last != nil {
-			err = withdrawn(why, it.last)
+			if err = it.last; retry != nil {
+				err = retry(err)
+			}
 		}
 		l := it.lane
 		b.leaveLocked(it)
@@ -244,11 +254,11 @@ func (b *Batcher[T]) release(now time.Duration) {
 		for {
 			b.wakeLocked(now)
 			b.admitLocked(now)
-			r := b.nextLocked(now)
-			if r == nil {
+			if r := b.nextLocked(now); r != nil {
+				b.launchLocked(r, now)
+			} else if !b.listLocked(now) {
 				break
 			}
-			b.launchLocked(r, now)
 		}
 		if at := b.alarms.next(); at != never {
 			b.wakeup.set(at, now)
@@ -264,15 +274,25 @@ func (b *Batcher[T]) release(now time.Duration) {
 	b.done = b.done[:0]
 	told := b.told
 	b.told = changes{}
+	over := b.closed && b.calls.len == 0
 	b.mu.Unlock()
+	if over {
+		b.cancel() // nobody awaits what is still in flight
+	}
 	b.tell(told)
+}
+
+// listLocked has the gauge nudge b when it becomes full, if b waits for that. It reports whether that
+// is new: then the gauge may have become full just before, and b has to look again.
+func (b *Batcher[T]) listLocked(now time.Duration) bool {
+	return b.readyLocked(now) && b.gauge.list(&b.inGauge)
 }
 
 // tell says what has changed to the observer and the other queues. Without the lock: they may be
 // slow, or have one of their own.
 func (b *Batcher[T]) tell(t changes) {
 	if t.flush {
-		b.gauge.flush()
+		b.gauge.flush(b)
 	}
 	o := b.opts.Observer
 	if o == nil || t == (changes{flush: t.flush}) {

@@ -3,8 +3,10 @@ package batcher
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
+	"time"
 )
 
 // BenchmarkSubmit measures the scheduling alone: the SendFunc takes everything at once. 64 callers,
@@ -18,6 +20,32 @@ func BenchmarkSubmit(b *testing.B) {
 	for _, groups := range []int{1, 64} {
 		b.Run(fmt.Sprintf("groups=%d", groups), func(b *testing.B) {
 			benchmarkSubmit(b, 10, func(n int) (string, string) { return "t", fmt.Sprint("g", n%groups) })
+		})
+	}
+}
+
+// BenchmarkSubmitOpenQueues has one caller, so that each Submit fills the gauge, and queues that are
+// open and have nothing to send.
+func BenchmarkSubmitOpenQueues(b *testing.B) {
+	for _, open := range []int{1, 1000, 20000} {
+		b.Run(fmt.Sprintf("open=%d", open), func(b *testing.B) {
+			send := func(_ context.Context, _ string, values []int) []error { return make([]error, len(values)) }
+			s, err := NewSet(send, Options{MaxEntries: 10, MaxInFlight: 1, IdleTimeout: time.Hour})
+			if err != nil {
+				b.Fatal(err)
+			}
+			one := []Entry[int]{{Queue: "0", Size: 500}}
+			for i := range open {
+				one[0].Queue = strconv.Itoa(i)
+				s.Submit(context.Background(), one)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				s.Submit(context.Background(), one)
+			}
+			if err := s.Close(context.Background()); err != nil {
+				b.Fatal(err)
+			}
 		})
 	}
 }

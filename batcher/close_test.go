@@ -84,3 +84,46 @@ func TestForcedCloseCancelsTheSendsAndStillWaits(t *testing.T) {
 		}
 	})
 }
+
+// After a forced stop the caller is gone, so that there is no one to wait for.
+func TestCloseCancelsWhatNobodyAwaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud()
+		c.latency = time.Hour
+		s := newTestSet(t, c, Options{MaxEntries: 1})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := submit(ctx, s, onQueue("x", "a"))
+		synctest.Wait()
+		cancel()
+		time.Sleep(DefaultCancelGrace)
+		synctest.Wait()
+		wantResults(t, done, "transient:outcome_unknown")
+		start := time.Now()
+		if err := s.Close(t.Context()); err != nil || time.Since(start) != 0 {
+			t.Errorf("Close = %v after %v, want nil at once", err, time.Since(start))
+		}
+		if c.inFlight != 0 {
+			t.Error("a send outlives Close")
+		}
+	})
+}
+
+// The same when Close has begun before the caller's time is up.
+func TestCloseAwaitsACallerAndNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud()
+		c.latency = time.Hour
+		b := newBatch(t, c, Options{MaxEntries: 1})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := submit(ctx, b, entries("a"))
+		synctest.Wait()
+		cancel()
+		time.Sleep(time.Second)
+		start := time.Now()
+		if err := b.Close(t.Context()); err != nil || time.Since(start) != time.Second {
+			t.Errorf("Close = %v after %v, want nil after the second that is left", err, time.Since(start))
+		}
+		synctest.Wait()
+		wantResults(t, done, "transient:outcome_unknown")
+	})
+}

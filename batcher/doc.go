@@ -39,9 +39,14 @@
 //
 // # Failures
 //
-// Throttled and transient failures are retried, see [Options]. Throttling slows the whole queue and
-// no other: half as many requests in flight and a pause, at least for the service's Retry-After,
+// Throttled and transient failures are retried, see [Options]. A retry that has not left by the end
+// of MaxElapsedTime, because the queue is paused or busy, fails then. Throttling slows the whole queue
+// and no other: half as many requests in flight and a pause, at least for the service's Retry-After,
 // and one more request in flight after each full window of sound ones.
+//
+// Callers that wait are callers that do not add to other queues. So when the service asks a queue to
+// wait for longer than MaxElapsedTime, half of MaxInFlight calls wait at most, unless it is the only
+// queue; the others fail at once, throttled (code "paused").
 //
 // # Concurrency
 //
@@ -58,6 +63,8 @@
 //
 //   - An item is in exactly one place: in its lane, parked until its retry, or in a request.
 //   - A lane sits in a pool exactly when its head may leave now; what it offers is in the pool's sum.
+//   - A retry that waits has an alarm for the end of its time: its own, or its group's if it is first.
+//   - The gauge lists a queue that would send more if nobody were left who could add.
 //   - A group with a request in flight, or a retry that is not due, offers nothing.
 //   - What waits is the sum over lanes and parked items, and a call is in line for room exactly
 //     while its next entry does not fit or others wait before it.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/ankusa-connect/ankusa-connect/classify"
 )
@@ -24,6 +25,16 @@ func heldBehind(cause *classify.Error) *classify.Error {
 	return &classify.Error{
 		Class: classify.Transient, Service: service, Code: CodeHeld,
 		Message: "held behind an earlier entry of its group that failed", Err: cause,
+	}
+}
+
+// paused is the result of entries that are not sent because the service, in its answer why, has
+// asked to wait longer than their retries may take.
+func paused(wait, limit time.Duration, why *classify.Error) *classify.Error {
+	return &classify.Error{
+		Class: classify.Throttled, Service: service, Code: "paused", RetryAfter: wait, Err: why,
+		Message: fmt.Sprintf("not sent: the service asks to wait for another %v, and max_elapsed_time is %v; its answer was %q",
+			wait.Round(time.Millisecond), limit, why.Error()),
 	}
 }
 

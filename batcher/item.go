@@ -26,11 +26,12 @@ type item[T any] struct {
 	firstSent time.Duration // never until it first leaves
 	tries     int           // failed tries that count
 	again     time.Duration // when its retry is due
+	expires   time.Duration // when a retry that waits is given up; never without a limit
 	last      *classify.Error
 
 	inLane node[item[T]] // while it waits
 	inCall node[item[T]] // always
-	retry  alarm[T]      // while it is parked
+	retry  alarm[T]      // of a retry without a group: when it is due, then when it expires
 }
 
 type itemState uint8
@@ -42,6 +43,9 @@ const (
 )
 
 func (it *item[T]) entry() *Entry[T] { return &it.call.sub.entries[it.index] }
+
+// expired reports whether a retry has waited for too long.
+func (it *item[T]) expired(now time.Duration) bool { return it.expires != never && it.expires <= now }
 
 // waitLocked counts an item among those that wait.
 func (b *Batcher[T]) waitLocked(it *item[T]) {
@@ -64,9 +68,8 @@ func (b *Batcher[T]) leaveLocked(it *item[T]) {
 		if it.last != nil && l.group != "" {
 			l.retries--
 		}
-	case itemParked:
-		b.alarms.set(&it.retry, never)
 	}
+	b.alarms.set(&it.retry, never)
 	b.waiting.sub(e.load())
 	b.told.entries--
 	b.told.bytes -= e.Size
@@ -84,7 +87,7 @@ func (b *Batcher[T]) newItemLocked() *item[T] {
 		it.inLane.of, it.inCall.of = it, it
 		it.retry = alarm[T]{at: never, item: it}
 	}
-	it.state, it.firstSent, it.tries = itemWaiting, never, 0
+	it.state, it.firstSent, it.expires, it.tries = itemWaiting, never, never, 0
 	return it
 }
 

@@ -49,6 +49,9 @@ func (b *Batcher[T]) placeLocked(l *lane[T], now time.Duration) {
 	switch head := l.items.front(); {
 	case l.state == laneParked:
 		ring = l.parkedUntil
+		if head.expires != never {
+			ring = min(ring, head.expires) // another's Retry-After may be longer than its time
+		}
 	case l.state == laneOpen && head != nil:
 		offer = l.load
 		if l.group != "" && b.opts.StrictOrder {
@@ -56,8 +59,11 @@ func (b *Batcher[T]) placeLocked(l *lane[T], now time.Duration) {
 		}
 		alone := l.group != "" && b.opts.OneGroupPerRequest
 		due = head.leaveBy <= now || alone && (b.opts.StrictOrder || b.fullLocked(offer))
-		if !due {
+		switch {
+		case !due:
 			ring = head.leaveBy
+		case l.group != "":
+			ring = head.expires
 		}
 		switch {
 		case !alone:
@@ -129,6 +135,8 @@ func (b *Batcher[T]) openLocked(l *lane[T], now time.Duration) {
 	if until > now {
 		l.state, l.parkedUntil = laneParked, until
 		b.told.held++
+	} else if head := l.items.front(); head != nil && head.expires != never {
+		head.expires = max(head.expires, now+1) // it could not leave before
 	}
 	b.placeLocked(l, now)
 }
@@ -139,18 +147,28 @@ func (b *Batcher[T]) wakeLocked(now time.Duration) {
 		a := b.alarms[0]
 		b.alarms.set(a, never)
 		if l := a.lane; l != nil {
-			if l.state == laneParked {
+			switch {
+			case l.state == laneParked && l.parkedUntil <= now:
 				b.openLocked(l, now)
-			} else {
+			case l.group != "" && l.retries > 0 && l.items.front().expired(now):
+				b.expireLocked(l.items.front(), now)
+			default:
 				b.placeLocked(l, now) // its head has lingered
 			}
 			continue
 		}
-		// An ungrouped retry leaves before what waits, and need not linger: it has waited.
 		it := a.item
+		if it.state == itemWaiting {
+			b.expireLocked(it, now)
+			continue
+		}
+		// A retry without a group leaves before what waits, and need not linger: it has waited.
 		it.state = itemWaiting
 		it.lane.items.pushFront(&it.inLane)
 		it.lane.load.add(it.entry().load())
+		if it.expires != never {
+			b.alarms.set(&it.retry, max(it.expires, now+1))
+		}
 		b.placeLocked(it.lane, now)
 	}
 }

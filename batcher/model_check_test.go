@@ -32,6 +32,7 @@ func (m *model) settleStep() {
 		}
 	}
 
+	m.expire(now)
 	newly := m.admitted(landed, now)
 	m.flights = append(m.flights, landed...)
 	for _, f := range landed {
@@ -40,7 +41,11 @@ func (m *model) settleStep() {
 	if len(landed) > 0 && len(m.flights) > m.b.pace.window {
 		m.fatalf("%d requests in flight, window is %d", len(m.flights), m.b.pace.window)
 	}
+	m.giveChances(now)
 	m.checkResults()
+	if m.closing && len(m.calls) == 0 {
+		m.flights = nil // nobody awaits them: cancelled
+	}
 	m.checkCeilings(newly)
 	m.checkNothingIsLate(now)
 	m.checkInside()
@@ -51,6 +56,54 @@ func codeOf(err error) string {
 		return e.Code
 	}
 	return ""
+}
+
+// expire ends the retries that the queue has not sent in their time, though it could have been that of
+// their group too, and what waits behind them.
+func (m *model) expire(now time.Time) {
+	if m.opts.MaxElapsedTime == 0 {
+		return
+	}
+	groups := map[string]bool{}
+	for _, c := range m.calls {
+		for _, g := range c.tags {
+			if g.state != tagWaiting || g.retryAt.IsZero() || g.group != "" && m.inFlight(g.group) || now.Sub(g.first) <= m.opts.MaxElapsedTime {
+				continue
+			}
+			if g.chance.IsZero() {
+				g.chance = g.retryAt // no step in between
+			}
+			if !g.chance.Before(now) {
+				continue // it has come to be the next just now
+			}
+			m.expired++
+			if g.group == "" {
+				g.endWith(g.last)
+				continue
+			}
+			// Which of a group's retries was the first, the model can't always tell.
+			groups[g.group] = true
+			last := g.last
+			g.end("its last failure, or held", func(err error) bool { return err == last || isHeld(err) })
+		}
+	}
+	for g := range groups {
+		m.hold(g, nil)
+	}
+}
+
+// giveChances notes since when retries could leave.
+func (m *model) giveChances(now time.Time) {
+	for _, c := range m.calls {
+		for _, g := range c.tags {
+			switch {
+			case g.state != tagWaiting || g.retryAt.IsZero() || g.retryAt.After(now) || g.group != "" && m.inFlight(g.group):
+				g.chance = time.Time{}
+			case g.chance.IsZero():
+				g.chance = now
+			}
+		}
+	}
 }
 
 // admitted finds out which entries have been admitted in this step.
@@ -105,6 +158,9 @@ func (m *model) checkRequest(f *flight, now time.Time) {
 		}
 		if g.retryAt.After(now) {
 			m.fatalf("a retry leaves %v early", g.retryAt.Sub(now))
+		}
+		if limit := m.opts.MaxElapsedTime; limit > 0 && !g.first.IsZero() && now.Sub(g.first) > limit && !g.chance.IsZero() && g.chance.Before(now) {
+			m.fatalf("a retry leaves %v after its first send, limit %v", now.Sub(g.first), limit)
 		}
 		old = old || now.Sub(g.since) >= o.Linger
 		retry = retry || !g.retryAt.IsZero()
@@ -313,17 +369,24 @@ func (m *model) checkNothingIsLate(now time.Time) {
 }
 
 func (m *model) groupBusy(group string, now time.Time) bool {
-	inGroup := func(g *tag) bool { return g.group == group }
-	for _, f := range m.flights {
-		if slices.ContainsFunc(f.tags, inGroup) {
-			return true
-		}
+	if m.inFlight(group) {
+		return true
 	}
+	inGroup := func(g *tag) bool { return g.group == group }
 	for _, c := range m.calls {
 		for _, g := range c.tags {
 			if inGroup(g) && g.state == tagWaiting && g.retryAt.After(now) {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+func (m *model) inFlight(group string) bool {
+	for _, f := range m.flights {
+		if slices.ContainsFunc(f.tags, func(g *tag) bool { return g.group == group }) {
+			return true
 		}
 	}
 	return false

@@ -30,16 +30,18 @@ func TestModel(t *testing.T) {
 	if testing.Short() {
 		last = min(last, first+500)
 	}
-	var sent, retried, withheld, blocked uint64
+	var sent, retried, withheld, blocked, shutOut, expired uint64
 	for seed := first; seed <= last && !t.Failed(); seed++ {
 		synctest.Test(t, func(t *testing.T) {
 			m := newModel(t, seed)
 			m.run()
 			sent, retried, withheld, blocked = sent+m.sent, retried+m.retried, withheld+m.withheld, blocked+m.blocked
+			shutOut, expired = shutOut+m.shutOut, expired+m.expired
 		})
 	}
-	if n := last - first + 1; *modelSeed == 0 && (retried < n || withheld < n/2 || blocked < n) {
-		t.Errorf("the schedules are too tame: %d sent, %d retried, %d held behind others, %d calls blocked", sent, retried, withheld, blocked)
+	if n := last - first + 1; *modelSeed == 0 && (retried < n || withheld < n/2 || blocked < n || shutOut < n/10 || expired < n/20) {
+		t.Errorf("the schedules are too tame: %d sent, %d retried, %d held behind others, %d calls blocked, %d shut out, %d expired",
+			sent, retried, withheld, blocked, shutOut, expired)
 	}
 }
 
@@ -62,6 +64,8 @@ type model struct {
 	closed  chan error
 
 	sent, retried, withheld, blocked uint64
+	shutOut                          uint64 // entries that did not wait for the floor
+	expired                          uint64 // retries that did not leave in time
 }
 
 // A tag is an entry, as the model sees it.
@@ -77,6 +81,8 @@ type tag struct {
 	since   time.Time // when it was admitted
 	first   time.Time // when it was first sent
 	retryAt time.Time // not before; zero for what has not failed
+	chance  time.Time // since when a retry could leave, as far as its group goes
+	last    error     // its last failure
 	tries   int
 	want    func(error) bool // its result, once it is known
 	wantIs  string
@@ -133,6 +139,7 @@ func newModel(t *testing.T, seed uint64) *model {
 		t.Fatal(err)
 	}
 	m.b = b
+	b.gauge.open.Store(1 + r.Int64N(2)) // as if there were another queue
 	return m
 }
 
@@ -243,10 +250,13 @@ func (m *model) submit() {
 		entries[i] = Entry[*tag]{Value: g, Tenant: g.tenant, Group: g.group, Size: g.size, WireSize: g.wire}
 	}
 	m.calls = append(m.calls, c)
-	if m.closing {
+	switch {
+	case m.closing:
 		for _, g := range c.tags {
 			g.end("ErrClosed", func(err error) bool { return errors.Is(err, ErrClosed) })
 		}
+	case m.refusing(time.Now()) && len(m.open()) > m.opts.MaxInFlight/2:
+		m.refuse(c)
 	}
 	go func() {
 		results := m.b.Submit(ctx, entries)
@@ -361,14 +371,17 @@ func (m *model) answer(f *flight, results func(n int) []error) {
 func (m *model) model(f *flight, errs []error, all error) {
 	now := time.Now()
 	gaveUp := map[string]bool{}
-	for i, g := range f.tags {
-		var e *classify.Error
-		if err := errs[i]; err != nil || all != nil {
-			e = classify.Of(errors.Join(all, err))
+	failures := make([]*classify.Error, len(errs))
+	for i, err := range errs {
+		if err != nil || all != nil {
+			failures[i] = classify.Of(errors.Join(all, err))
 		}
-		if e != nil && e.Class == classify.Throttled && now.Add(e.RetryAfter).After(m.floor) {
+		if e := failures[i]; e != nil && e.Class == classify.Throttled && now.Add(e.RetryAfter).After(m.floor) {
 			m.floor = now.Add(e.RetryAfter)
 		}
+	}
+	for i, g := range f.tags {
+		e := failures[i]
 		switch {
 		case g.state == tagDone: // abandoned: nobody cares
 		case e == nil:
@@ -381,7 +394,7 @@ func (m *model) model(f *flight, errs []error, all error) {
 		default:
 			at, again := m.retryAt(g, e, now)
 			if again {
-				g.state, g.retryAt = tagWaiting, at
+				g.state, g.retryAt, g.last = tagWaiting, at, e
 				m.retried++
 				continue
 			}
@@ -390,16 +403,61 @@ func (m *model) model(f *flight, errs []error, all error) {
 				continue
 			}
 			gaveUp[g.group] = true
-			for _, c := range m.calls {
-				for _, o := range c.tags {
-					// What waited, or waited for room; not what failed in this request before it.
-					if o.group == g.group && (o.state == tagNew || o.state == tagWaiting && !slices.Contains(f.tags, o)) {
-						o.end("held", isHeld)
-						m.withheld++
-					}
-				}
+			m.hold(g.group, f.tags) // not what failed in this request before it
+		}
+	}
+	m.giveChances(now)
+	if m.refusing(now) && !m.closing {
+		for i, c := range m.open() {
+			if i >= m.opts.MaxInFlight/2 {
+				m.refuse(c)
 			}
 		}
+	}
+}
+
+// open are the calls that have entries without a result.
+func (m *model) open() (open []*modelCall) {
+	for _, c := range m.calls {
+		if slices.ContainsFunc(c.tags, func(g *tag) bool { return g.state != tagDone }) {
+			open = append(open, c)
+		}
+	}
+	return open
+}
+
+// hold ends what waited, or waited for room, behind an entry of group that was given up.
+func (m *model) hold(group string, but []*tag) {
+	for _, c := range m.calls {
+		for _, o := range c.tags {
+			if o.group == group && (o.state == tagNew || o.state == tagWaiting) && !slices.Contains(but, o) {
+				o.end("held", isHeld)
+				m.withheld++
+			}
+		}
+	}
+}
+
+// refusing reports whether the service asks for more time than calls beyond their share may wait.
+func (m *model) refusing(now time.Time) bool {
+	return m.opts.MaxElapsedTime > 0 && m.opts.MaxInFlight > 0 && m.b.gauge.open.Load() > 1 && m.floor.Sub(now) > m.opts.MaxElapsedTime
+}
+
+// refuse ends what has not left of c.
+func (m *model) refuse(c *modelCall) {
+	for _, g := range c.tags {
+		switch {
+		case g.state != tagNew && g.state != tagWaiting:
+			continue
+		case g.last != nil:
+			g.endWith(g.last)
+		default:
+			g.end("paused", func(err error) bool {
+				e := classify.Of(err)
+				return e != nil && e.Code == "paused" && e.Class == classify.Throttled && e.RetryAfter > m.opts.MaxElapsedTime
+			})
+		}
+		m.shutOut++
 	}
 }
 
@@ -428,7 +486,7 @@ func (m *model) retryAt(g *tag, e *classify.Error, now time.Time) (time.Time, bo
 	}
 	if m.opts.MaxElapsedTime > 0 {
 		left := m.opts.MaxElapsedTime - now.Sub(g.first)
-		if left <= 0 || e.RetryAfter > left {
+		if left <= 0 || e.RetryAfter > left || m.floor.Sub(now) > left {
 			return time.Time{}, false
 		}
 		wait = min(wait, left)

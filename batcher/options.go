@@ -78,7 +78,8 @@ type Options struct {
 	InitialInterval time.Duration
 	MaxInterval     time.Duration
 	// MaxElapsedTime ends retries, counted from the entry's first send. A draw that would pass it
-	// is cut to it; a Retry-After that would pass it fails the entry at once. Zero means no limit.
+	// is cut to it; a Retry-After that would pass it, the entry's own or one that pauses the queue,
+	// fails the entry at once. Zero means no limit.
 	MaxElapsedTime time.Duration
 
 	// CancelGrace is how long a cancelled Submit awaits what has left. Zero means

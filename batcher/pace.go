@@ -14,17 +14,20 @@ import (
 // full window of sound requests adds one to the number again. Requests that left before the last
 // halving tell nothing new and change neither, or one burst of eight would mean one in flight.
 type pace struct {
-	window      int           // requests in flight at most, 1 … MaxRequests
-	pausedUntil time.Duration // nothing leaves before
-	cut         uint64        // the last request that left before the last halving
-	sound       int           // sound requests since the window last changed
-	rounds      int           // throttled rounds in a row
+	window      int             // requests in flight at most, 1 … MaxRequests
+	pausedUntil time.Duration   // nothing leaves before
+	notBefore   time.Duration   // the part of it that the service asked for
+	why         *classify.Error // the answer that asked for it
+	cut         uint64          // the last request that left before the last halving
+	sound       int             // sound requests since the window last changed
+	rounds      int             // throttled rounds in a row
 }
 
 // settled learns from the results of request seq, and returns the draw for its retries. last is the
 // last request that has left.
 func (p *pace) settled(seq, last uint64, results []*classify.Error, o *Options, now time.Duration) (draw float64) {
 	var throttled, failed bool
+	var asked *classify.Error // for the longest wait
 	var retryAfter time.Duration
 	for _, e := range results {
 		if e == nil {
@@ -33,7 +36,9 @@ func (p *pace) settled(seq, last uint64, results []*classify.Error, o *Options, 
 		switch e.Class {
 		case classify.Throttled:
 			throttled = true
-			retryAfter = max(retryAfter, e.RetryAfter)
+			if e.RetryAfter > retryAfter {
+				asked, retryAfter = e, e.RetryAfter
+			}
 		case classify.Transient:
 			failed = true
 		}
@@ -49,6 +54,9 @@ func (p *pace) settled(seq, last uint64, results []*classify.Error, o *Options, 
 			p.rounds++
 		}
 		p.pausedUntil = max(p.pausedUntil, now+max(retryAfter, o.backoff(max(0, p.rounds-1), draw)))
+		if asked != nil && now+retryAfter > p.notBefore {
+			p.notBefore, p.why = now+retryAfter, asked
+		}
 	case fresh && !failed:
 		p.rounds = 0
 		if p.sound++; p.sound >= p.window && p.window < o.MaxRequests {
@@ -57,4 +65,14 @@ func (p *pace) settled(seq, last uint64, results []*classify.Error, o *Options, 
 		}
 	}
 	return draw
+}
+
+// tooLong reports whether the service asks to wait for longer than retries may take.
+func (p *pace) tooLong(o *Options, now time.Duration) bool {
+	return o.MaxElapsedTime > 0 && p.notBefore-now > o.MaxElapsedTime
+}
+
+// refusal is what entries fail with that are not to wait for as long.
+func (p *pace) refusal(o *Options, now time.Duration) *classify.Error {
+	return paused(p.notBefore-now, o.MaxElapsedTime, p.why)
 }

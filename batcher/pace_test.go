@@ -73,6 +73,31 @@ func TestRetryAfterPausesTheQueueAndNoOther(t *testing.T) {
 	})
 }
 
+// What has not been sent waits, in order, where no other queue wants for callers.
+func TestAPauseIsSatOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud()
+		c.script = func(request int, _ string) error {
+			if request == 0 {
+				return failAfter(10 * time.Minute)
+			}
+			return nil
+		}
+		b := newBatch(t, c, Options{MaxEntries: 1, MaxRequests: 1})
+		done := submit(t.Context(), b, entries("a@g", "b@g", "c@h"))
+		time.Sleep(9 * time.Minute)
+		late := submit(t.Context(), b, entries("d@g"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		wantResults(t, done, "ok ok ok")
+		wantResults(t, late, "ok")
+		want(t, c.sent(), "a", "c", "a", "b", "d") // tenants' groups take turns
+		if at := c.at(1); at != 10*time.Minute {
+			t.Errorf("sent after %v, want 10m", at)
+		}
+	})
+}
+
 // A minute of 429 must not be answered with a storm, and nothing may be lost.
 func TestAMinuteOfThrottling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

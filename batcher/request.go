@@ -22,7 +22,7 @@ type request[T any] struct {
 
 // nextLocked returns the next request that may leave now, filled, or nil.
 func (b *Batcher[T]) nextLocked(now time.Duration) *request[T] {
-	if b.closed || b.inFlight >= b.pace.window || now < b.pace.pausedUntil {
+	if !b.readyLocked(now) {
 		return nil
 	}
 	nobodyLeft := b.gauge.full()
@@ -44,6 +44,19 @@ func (b *Batcher[T]) nextLocked(now time.Duration) *request[T] {
 		return b.fillLocked(group, true, now)
 	}
 	return nil
+}
+
+// readyLocked reports whether there are entries that may leave, and a request may.
+func (b *Batcher[T]) readyLocked(now time.Duration) bool {
+	if b.closed || b.inFlight >= b.pace.window || now < b.pace.pausedUntil {
+		return false
+	}
+	for i := range b.pools {
+		if b.pools[i].seats.len > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // fillLocked fills a request from the lanes of p, or from the first of them only.
@@ -101,6 +114,7 @@ func (b *Batcher[T]) takeTurnLocked(r *request[T], l *lane[T]) {
 		return
 	}
 	l.state = laneHeld
+	b.alarms.set(&l.alarm, never)
 	l.users++
 	r.lanes = append(r.lanes, l)
 	for {

@@ -88,6 +88,62 @@ func TestRetriesEnd(t *testing.T) {
 	}
 }
 
+// What another entry's Retry-After, or a busy queue, keeps from its retry fails when its own time is up.
+func TestARetryThatCannotLeaveFailsAtItsLimit(t *testing.T) {
+	for name, tt := range map[string]struct{ group string }{"without a group": {""}, "of a group": {"@g"}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCloud()
+				c.script = func(request int, name string) error {
+					switch {
+					case request == 0:
+						return fail(classify.Transient)
+					case request == 1:
+						return failAfter(9500 * time.Millisecond)
+					}
+					return nil
+				}
+				b := newBatch(t, c, Options{
+					MaxEntries: 1, MaxElapsedTime: 10 * time.Second, InitialInterval: 8 * time.Second,
+				})
+				returnedAt := func(name string) func() time.Duration {
+					at := time.Duration(-1)
+					go func() {
+						errs := b.Submit(t.Context(), entries(name))
+						at = time.Since(c.began)
+						if e := classify.Of(errs[0]); name == "a"+tt.group && (e == nil || e.Class != classify.Transient || e.Service != "test") {
+							t.Errorf("%s: %v, want its last failure", name, errs[0])
+						} else if name == "b" && e != nil {
+							t.Errorf("%s: %v, want success", name, errs[0])
+						}
+					}()
+					return func() time.Duration { synctest.Wait(); return at }
+				}
+				a := returnedAt("a" + tt.group) // its retry is due after 4 s
+				time.Sleep(time.Second)
+				bb := returnedAt("b") // may be sent again after 10.5 s
+				time.Sleep(time.Second)
+				behind := returnedAt("c" + tt.group) // of a's group: fails with it
+				time.Sleep(20 * time.Second)
+				// A last try at the limit itself would have been made.
+				if got := a(); got != 10*time.Second+1 {
+					t.Errorf("a failed after %v, want 10s", got)
+				}
+				if got := bb(); got != 10500*time.Millisecond {
+					t.Errorf("b was taken after %v, want 10.5s", got)
+				}
+				wantBehind := 10500 * time.Millisecond
+				if tt.group != "" {
+					wantBehind = 10*time.Second + 1
+				}
+				if got := behind(); got != wantBehind {
+					t.Errorf("c came back after %v, want %v", got, wantBehind)
+				}
+			})
+		})
+	}
+}
+
 // Ten draws for ten entries would come back as ten requests.
 func TestWhatFailsTogetherComesBackTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

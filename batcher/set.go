@@ -14,7 +14,7 @@ import (
 type Set[T any] struct {
 	send   SendFunc[T]
 	opts   Options
-	gauge  gauge
+	gauge  gauge[T]
 	ctx    context.Context // of every send, see Batcher
 	cancel context.CancelFunc
 	epoch  time.Time
@@ -50,7 +50,6 @@ func NewSet[T any](send SendFunc[T], opts Options) (*Set[T], error) {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.gauge.max = int64(opts.MaxInFlight)
-	s.gauge.flush = s.flush
 	s.sweep = wakeup{wg: &s.wg, look: s.dropIdle}
 	return s, nil
 }
@@ -99,6 +98,7 @@ func (s *Set[T]) enter(sub *submission[T]) bool {
 		if q == nil {
 			q = &opened[T]{batcher: newBatcher(s.ctx, name, s.send, s.opts, &s.gauge)}
 			s.queues[name] = q
+			s.gauge.open.Add(1)
 		}
 		q.users++
 		c.opened, c.batcher = q, q.batcher
@@ -173,20 +173,6 @@ func (s *Set[T]) batchers() []*Batcher[T] {
 	return all
 }
 
-// flush makes every queue look, because the gauge has become full. Not under the lock: what one
-// admits then may fill the gauge again.
-func (s *Set[T]) flush() {
-	s.mu.Lock()
-	alone := len(s.queues) == 1
-	s.mu.Unlock()
-	if alone {
-		return // the queue that filled the gauge has looked
-	}
-	for _, b := range s.batchers() {
-		b.nudge()
-	}
-}
-
 // dropIdle forgets queues that nobody has used for a while. A Batcher without work is memory only:
 // no goroutine and no timer waits in it.
 func (s *Set[T]) dropIdle() {
@@ -206,7 +192,9 @@ func (s *Set[T]) dropIdle() {
 		if at <= now {
 			if q.batcher.idle() {
 				q.batcher.shut() // for its timer
+				s.gauge.forget(&q.batcher.inGauge)
 				delete(s.queues, name)
+				s.gauge.open.Add(-1)
 				continue
 			}
 			at = now + s.opts.IdleTimeout

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,6 +94,9 @@ func TestIdleQueuesAreDropped(t *testing.T) {
 			synctest.Wait()
 			s.mu.Lock()
 			defer s.mu.Unlock()
+			if n := int(s.gauge.open.Load()); n != len(s.queues) {
+				t.Errorf("the gauge counts %d queues of %d", n, len(s.queues))
+			}
 			return len(s.queues)
 		}
 		s.Submit(t.Context(), onQueue("a", "a"))
@@ -132,6 +136,161 @@ func TestPausedQueueIsKept(t *testing.T) {
 		s.Submit(t.Context(), onQueue("a", "b"))
 		if at := c.at(1); at != time.Hour {
 			t.Errorf("sent after %v, want 1h", at)
+		}
+	})
+}
+
+// What waits for longer than it may be retried holds up its caller, and callers are what the queues of
+// an output share: half of them at most.
+func TestALongPauseKeepsHalfOfTheCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud()
+		c.script = func(request int, name string) error {
+			switch {
+			case name == "r":
+				return fail(classify.Transient)
+			case request == 2:
+				return failAfter(10 * time.Minute)
+			}
+			return nil
+		}
+		s := newTestSet(t, c, Options{
+			MaxEntries: 1, MaxRequests: 1, MaxInFlight: 6, QueueMax: 6, MaxElapsedTime: 30 * time.Second, Linger: time.Second,
+			InitialInterval: 20 * time.Second, MaxInterval: 20 * time.Second, Jitter: func() float64 { return 0.99 },
+		})
+		s.Submit(t.Context(), onQueue("other", "o"))
+		// The first retries, the second is in flight, the third, fourth and fifth wait, the fifth for room too.
+		c.latency = 100 * time.Millisecond
+		var calls []<-chan []error
+		for _, names := range [][]string{{"r"}, {"a"}, {"b1", "b2"}, {"c1@g", "c2@g"}, {"d1", "d2", "d3"}} {
+			calls = append(calls, submit(t.Context(), s, onQueue("q", names...)))
+			synctest.Wait()
+		}
+		time.Sleep(200 * time.Millisecond)
+		synctest.Wait()
+		want(t, c.to("q"), "r", "a")
+		wantResults(t, calls[1], "throttled")
+		wantResults(t, calls[4], "throttled:paused throttled:paused throttled:paused")
+		for _, i := range []int{0, 2, 3} {
+			if returned(calls[i]) {
+				t.Errorf("call %d has returned, want it to wait", i)
+			}
+		}
+
+		// One more is one too many, until the service asks for less.
+		start := time.Now()
+		errs := s.Submit(t.Context(), onQueue("q", "e"))
+		e := classify.Of(errs[0])
+		if took := time.Since(start); took != 0 || e == nil || e.RetryAfter != 10*time.Minute {
+			t.Errorf("%v after %v, want throttled at once with 10m to wait", e, took)
+		}
+		const text = `throttled: batcher paused: not sent: the service asks to wait for another 10m0s, and max_elapsed_time is 30s; its answer was "throttled: test"`
+		if e.Error() != text {
+			t.Errorf("text %q, want %q", e, text)
+		}
+		if got := classes(s.Submit(t.Context(), onQueue("other", "o"))); got != "ok" {
+			t.Errorf("the other queue: %q", got)
+		}
+		time.Sleep(9*time.Minute + 30*time.Second)
+		last := submit(t.Context(), s, onQueue("q", "f"))
+		synctest.Wait()
+		wantResults(t, calls[0], "transient") // at its own limit
+		if returned(last) {
+			t.Error("what could be sent within the limit has returned")
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		wantResults(t, calls[2], "ok ok")
+		wantResults(t, calls[3], "ok ok")
+		wantResults(t, last, "ok")
+	})
+}
+
+// One queue that may not be sent to for ten minutes, behind one in ten of the messages: its messages
+// must not come to occupy all the writes that the output may make at once.
+func TestAPausedQueueLeavesTheWritesToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const writes, length = 128, time.Minute
+		send := func(_ context.Context, queue string, values []string) []error {
+			time.Sleep(10 * time.Millisecond)
+			errs := make([]error, len(values))
+			if queue == "paused" {
+				for i := range errs {
+					errs[i] = failAfter(10 * time.Minute)
+				}
+			}
+			return errs
+		}
+		s, err := NewSet(send, Options{MaxEntries: 10, MaxInFlight: writes, MaxElapsedTime: DefaultMaxElapsedTime})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var good, bad, lately atomic.Int64
+		began := time.Now()
+		var wg sync.WaitGroup
+		for n := range writes {
+			wg.Go(func() {
+				for i := n; time.Since(began) < length; i++ {
+					if i%10 == 0 {
+						if e := classify.Of(s.Submit(t.Context(), onQueue("paused", "x"))[0]); e == nil || e.Class != classify.Throttled {
+							t.Errorf("%v, want throttled", e)
+						}
+						bad.Add(1)
+						time.Sleep(10 * time.Millisecond) // whoever delivers it again takes a while
+						continue
+					}
+					if err := s.Submit(t.Context(), onQueue("sound", "x"))[0]; err != nil {
+						t.Error(err)
+					}
+					good.Add(1)
+					if time.Since(began) > length-time.Second {
+						lately.Add(1)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		t.Logf("%d delivered, %d of them in the last second, %d refused", good.Load(), lately.Load(), bad.Load())
+		// 8 requests of 10 in flight, 10 ms each, make 8,000 a second at most.
+		if lately.Load() < 4000 {
+			t.Errorf("%d delivered in the last second", lately.Load())
+		}
+		if err := s.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Twenty thousand queues that have nothing to send must not be looked at each time a call has come.
+func TestOnlyQueuesThatLingerAreNudged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud()
+		s := newTestSet(t, c, Options{MaxInFlight: 2, Linger: time.Hour, IdleTimeout: time.Minute})
+		listed := func() int {
+			synctest.Wait()
+			return s.gauge.queues.len
+		}
+		one := submit(t.Context(), s, onQueue("a", "a1"))
+		if n := listed(); n != 1 {
+			t.Errorf("%d queues to nudge, want 1", n)
+		}
+		two := submit(t.Context(), s, onQueue("b", "b1"))
+		if n := listed(); n != 0 {
+			t.Errorf("%d queues to nudge when all are sent, want none", n)
+		}
+		wantResults(t, one, "ok")
+		wantResults(t, two, "ok")
+
+		// What is dropped is off the list.
+		ctx, cancel := context.WithCancel(t.Context())
+		submit(ctx, s, onQueue("c", "c1"))
+		if n := listed(); n != 1 {
+			t.Errorf("%d queues to nudge, want 1", n)
+		}
+		cancel()
+		time.Sleep(3 * time.Minute)
+		if n := listed(); n != 0 {
+			t.Errorf("%d queues to nudge after all were dropped, want none", n)
 		}
 	})
 }

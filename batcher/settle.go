@@ -41,7 +41,10 @@ func (b *Batcher[T]) settleLocked(r *request[T], now time.Duration) {
 		if it == nil {
 			continue
 		}
-		it.leaveBy = 0
+		it.leaveBy, it.expires = 0, never
+		if limit := b.opts.MaxElapsedTime; limit > 0 {
+			it.expires = it.firstSent + limit + 1 // after a last try at the limit itself
+		}
 		b.waitLocked(it)
 		l := it.lane
 		if l.group == "" {
@@ -61,6 +64,33 @@ func (b *Batcher[T]) settleLocked(r *request[T], now time.Duration) {
 		l.users--
 		b.dropLaneLocked(l)
 	}
+
+	if n := b.gauge.share(); b.calls.len > n && b.pace.tooLong(&b.opts, now) {
+		unsent := b.pace.refusal(&b.opts, now)
+		for c := range b.calls.all { // all but the first n
+			if n--; n < 0 {
+				b.expelLocked(c, unsent, nil, now)
+			}
+		}
+	}
+}
+
+// expireLocked gives up a retry that the queue could not send in its time; one of a group is the first
+// of its lane.
+func (b *Batcher[T]) expireLocked(it *item[T], now time.Duration) {
+	l, last := it.lane, it.last
+	l.users++ // until it is placed
+	b.leaveLocked(it)
+	b.finishLocked(it, last)
+	if l.group == "" {
+		b.placeLocked(l, now)
+	} else {
+		b.giveUpLocked(l, last)
+		l.gaveUp = nil
+		b.openLocked(l, now)
+	}
+	l.users--
+	b.dropLaneLocked(l)
 }
 
 // giveUpLocked fails what waits behind an entry of l that has been given up because of e.
@@ -101,7 +131,7 @@ func (b *Batcher[T]) retryAt(it *item[T], e *classify.Error, draw float64, now t
 	}
 	if o.MaxElapsedTime > 0 {
 		left := it.firstSent + o.MaxElapsedTime - now
-		if left <= 0 || e.RetryAfter > left {
+		if left <= 0 || max(e.RetryAfter, b.pace.notBefore-now) > left {
 			return 0, false
 		}
 		wait = min(wait, left) // one last try at the end, rather than none in a long last wait

@@ -12,7 +12,7 @@ import (
 type submission[T any] struct {
 	entries   []Entry[T]
 	results   []error
-	gauge     *gauge
+	gauge     *gauge[T]
 	calls     []call[T]
 	admitting atomic.Int32  // calls that have entries to admit
 	open      atomic.Int32  // calls that have entries without a result
@@ -47,7 +47,7 @@ func (s *submission[T]) finished() bool {
 }
 
 // prepare makes s ready for n calls. The caller fills in their batcher, positions and len.
-func (s *submission[T]) prepare(entries []Entry[T], g *gauge, n int) {
+func (s *submission[T]) prepare(entries []Entry[T], g *gauge[T], n int) {
 	s.entries, s.results, s.gauge = entries, make([]error, len(entries)), g
 	if cap(s.calls) < n {
 		s.calls = make([]call[T], n)

@@ -358,6 +358,17 @@ func (p *pipeline) arrived(sqs bool) map[string]int {
 	return p.published("hooks")
 }
 
+// storedIn counts what the queues have stored together, by ankusa_id.
+func (p *pipeline) storedIn(queues ...string) map[string]int {
+	out := map[string]int{}
+	for _, q := range queues {
+		for id, n := range p.stored(q) {
+			out[id] += n
+		}
+	}
+	return out
+}
+
 // moments collects when requests came, from conditions of faults.
 type moments struct {
 	mu sync.Mutex
