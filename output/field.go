@@ -35,12 +35,30 @@ type view struct {
 
 func newView(batch service.MessageBatch) *view { return &view{batch: batch} }
 
-// resolve returns the field's value for message i. A failed interpolation is permanent and concerns
-// that message alone. Its text leaves out what the engine says, because that quotes the message.
+// resolve returns the field's value for message i. An error is permanent and concerns that message
+// alone.
 func (v *view) resolve(f *field, i int) (string, error) {
 	if f.static {
 		return f.value, nil
 	}
+	s, err := v.read(f, i)
+	if err != nil {
+		return "", err
+	}
+	// The engine's JSON reader replaces bytes that are not UTF-8, and the replaced text would travel
+	// as if the provider had sent it, whether an expression or a mapping before us has read it.
+	if strings.ContainsRune(s, utf8.RuneError) {
+		if body, err := v.batch[i].AsBytes(); err == nil && !utf8.Valid(body) {
+			return "", classify.Permanentf("message", "invalid_field",
+				"%s: holds U+FFFD and the message it was read from is not valid UTF-8: the original bytes are lost", f.name)
+		}
+	}
+	return s, nil
+}
+
+// read reads metadata or runs the expression. The text of a failed interpolation leaves out what the
+// engine says, because that quotes the message.
+func (v *view) read(f *field, i int) (string, error) {
 	if f.expr == nil {
 		for _, key := range f.metadata {
 			if s, ok := v.batch[i].MetaGet(key); ok && s != "" {
@@ -61,14 +79,6 @@ func (v *view) resolve(f *field, i int) (string, error) {
 	if err != nil {
 		return "", classify.Permanentf("message", "invalid_field",
 			"%s: its interpolation failed for this message; make it total, for example with .or(\"\") or .catch(\"\")", f.name)
-	}
-	// The engine's JSON reader replaces bytes that are not UTF-8, and the replaced text would travel
-	// as if the provider had sent it.
-	if strings.ContainsRune(s, utf8.RuneError) {
-		if body, err := v.batch[i].AsBytes(); err == nil && !utf8.Valid(body) {
-			return "", classify.Permanentf("message", "invalid_field",
-				"%s: holds U+FFFD and the message it was read from is not valid UTF-8: the original bytes are lost", f.name)
-		}
 	}
 	return s, nil
 }

@@ -92,18 +92,27 @@ func TestTextThatIsNotUTF8IsRefusedByFieldAndAlone(t *testing.T) {
 // The engine's JSON reader replaces such bytes before we see the field. A U+FFFD that the provider
 // sent itself is a character like any other.
 func TestTextFromABodyThatIsNotUTF8IsRefused(t *testing.T) {
-	hooks := numbered(3)
-	hooks[0].body = "{\"id\":\"evt" + badText + "\"}"
-	hooks[1].body = `{"id":"evt` + replaced + `"}`
-	hooks[2].body = `{"id":"evt"}`
-	p := newPipeline(t, newScript(hooks))
-	p.run(p.sqsYAML("hooks", "hook: { dedupe_key: '${! json(\"id\") }' }"))
-	checkOnce(t, p.stored("hooks"), 0, 3, 0)
-	if got := p.script.nackOf(0); p.script.nackedHooks() != "0" || !strings.HasPrefix(got, "permanent: message invalid_field: hook.dedupe_key") {
-		t.Errorf("nacked %q with %q, want the first, permanent, dedupe_key", p.script.nackedHooks(), got)
-	}
-	if d := decode(t, p.messages("hooks")["id-1"]); *d.DedupeKey != "evt"+replaced {
-		t.Errorf("dedupe key %q", *d.DedupeKey)
+	for name, fields := range map[string]string{
+		"an expression": "hook: { dedupe_key: '${! json(\"id\") }' }",
+		"metadata":      "", // as a mapping before us leaves it
+	} {
+		t.Run(name, func(t *testing.T) {
+			hooks := numbered(3)
+			hooks[0].body = "{\"id\":\"evt" + badText + "\"}"
+			hooks[1].body = `{"id":"evt` + replaced + `"}`
+			hooks[2].body = `{"id":"evt"}`
+			hooks[0].meta["ankusa_dedupe_key"] = "evt" + replaced
+			hooks[1].meta["ankusa_dedupe_key"] = "evt" + replaced
+			p := newPipeline(t, newScript(hooks))
+			p.run(p.sqsYAML("hooks", fields))
+			checkOnce(t, p.stored("hooks"), 0, 3, 0)
+			if got := p.script.nackOf(0); p.script.nackedHooks() != "0" || !strings.HasPrefix(got, "permanent: message invalid_field: hook.dedupe_key") {
+				t.Errorf("nacked %q with %q, want the first, permanent, dedupe_key", p.script.nackedHooks(), got)
+			}
+			if d := decode(t, p.messages("hooks")["id-1"]); *d.DedupeKey != "evt"+replaced {
+				t.Errorf("dedupe key %q", *d.DedupeKey)
+			}
+		})
 	}
 }
 

@@ -17,8 +17,8 @@
 //
 // # Memory
 //
-// A cache takes one slice, and may keep it. So this store, unlike the others, copies each object
-// once, into a slice of its own.
+// A cache takes one slice, and may keep it. So this store copies each object once, into a slice that
+// is not used again.
 //
 // # Concurrency
 //
