@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/ankusa-connect/ankusa-connect/claim"
 	"github.com/ankusa-connect/ankusa-connect/claim/dirstore"
+	"github.com/ankusa-connect/ankusa-connect/internal/peers"
 	"github.com/ankusa-connect/ankusa-connect/localcloud"
 	"github.com/ankusa-connect/ankusa-connect/localcloud/localsqs"
 	"github.com/ankusa-connect/ankusa-connect/message"
@@ -68,17 +68,6 @@ func exitCode(err error) int {
 		return -1
 	}
 	return 0
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 // cloud serves a strict SQS for a test.
@@ -198,7 +187,7 @@ func TestQuickstart(t *testing.T) {
 func TestSIGTERMLosesNothingThatWasAcked(t *testing.T) {
 	s, url := cloud(t)
 	s.Faults.Add(localcloud.Fault{Action: "SendMessageBatch", Effect: localcloud.Effect{Wait: 10 * time.Millisecond}})
-	port := freePort(t)
+	port := peers.FreePort(t)
 	config := write(t, "pipeline.yaml", fmt.Sprintf(`
 http: { enabled: false }
 input:
@@ -410,7 +399,7 @@ output:
 
 func TestMetricsOnTheEnginesServer(t *testing.T) {
 	_, url := cloud(t)
-	port, hooks := freePort(t), freePort(t)
+	port, hooks := peers.FreePort(t), peers.FreePort(t)
 	config := write(t, "pipeline.yaml", fmt.Sprintf(`
 http: { address: 127.0.0.1:%s }
 metrics: { prometheus: {} }

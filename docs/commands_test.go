@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ankusa-connect/ankusa-connect/internal/peers"
 	"github.com/ankusa-connect/ankusa-connect/localcloud"
 	"github.com/ankusa-connect/ankusa-connect/localcloud/localsqs"
 )
@@ -96,7 +97,7 @@ func goEnv(more ...string) []string {
 
 // serveAndPost runs the README's server, on a port that is free, and its curl against it.
 func serveAndPost(t *testing.T) {
-	dir, address := workDir(t), freeAddress(t)
+	dir, address := workDir(t), "127.0.0.1:"+peers.FreePort(t)
 	p := startServer(t, dir, address, "ankusa-connect", "local", "run", "./examples/http-to-fifo.yaml")
 	mustRun(t, dir, nil, strings.Replace(`curl -sSf -H 'X-GitHub-Event: push' -d '{"ref":"main"}' http://127.0.0.1:8080/hooks/github`, "127.0.0.1:8080", address, 1))
 	p.interrupt(t)

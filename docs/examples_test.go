@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ankusa-connect/ankusa-connect/internal/peers"
 )
 
 // arrived is a line of `local run --dump`.
@@ -287,7 +289,7 @@ func testDeadLetterReplay(t *testing.T) {
 
 func testHTTPToFIFO(t *testing.T) {
 	dir := workDir(t)
-	address := freeAddress(t)
+	address := "127.0.0.1:" + peers.FreePort(t)
 	p := startServer(t, dir, address, "ankusa-connect", "local", "run", "--dump", "./dump.jsonl", "./examples/http-to-fifo.yaml")
 	post := func(path, body string, headers ...string) int {
 		t.Helper()
@@ -354,16 +356,6 @@ func testHTTPToFIFO(t *testing.T) {
 	if len(dead) != 1 || string(dead[0].Body) != "body" || !strings.HasPrefix(dead[0].Reason, "permanent: message invalid_field: source_id") || dead[0].Meta["ankusa_id"] == "" {
 		t.Errorf("dead letters: %+v", dead)
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // server is a command that runs until it is interrupted.

@@ -39,7 +39,7 @@ func TestPubSub(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Run(pubsub.EmulatorVariable, func(t *testing.T) { pubsubSuite(t, endpoint.URL) })
+		t.Run(pubsub.EmulatorVariable, func(t *testing.T) { peers.Await(t, endpoint.URL); pubsubSuite(t, endpoint.URL) })
 	}
 }
 

@@ -44,7 +44,7 @@ func TestSQS(t *testing.T) {
 	t.Run("fauxqs", func(t *testing.T) { sqsSuite(t, peers.Fauxqs(t)) })
 	t.Run("moto", func(t *testing.T) { sqsSuite(t, peers.Moto(t)) })
 	if endpoint := os.Getenv("SQS_ENDPOINT"); endpoint != "" {
-		t.Run("SQS_ENDPOINT", func(t *testing.T) { sqsSuite(t, endpoint) })
+		t.Run("SQS_ENDPOINT", func(t *testing.T) { peers.Await(t, endpoint); sqsSuite(t, endpoint) })
 	}
 }
 

@@ -17,12 +17,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -124,10 +126,7 @@ func Program(t testing.TB, names ...string) string {
 // serve runs a server on a free port until the test ends and returns its address once it answers.
 func serve(t testing.TB, name string, command func(port string) *exec.Cmd) string {
 	t.Helper()
-	port, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := FreePort(t)
 	c := command(port)
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // npx starts a child that has to end with it
 	r, w, err := os.Pipe()
@@ -154,31 +153,61 @@ func serve(t testing.TB, name string, command func(port string) *exec.Cmd) strin
 		<-exited
 	})
 	base := "http://127.0.0.1:" + port
-	transport := &http.Transport{DisableKeepAlives: true}
-	for deadline := time.Now().Add(startLimit); ; {
-		r, _ := http.NewRequest(http.MethodGet, base+"/", nil)
-		if reply, err := transport.RoundTrip(r); err == nil {
-			reply.Body.Close()
-			return base
-		}
-		select {
-		case <-exited:
-			absent(t, name, "it ended before it listened:\n%s", said.String())
-		case <-time.After(50 * time.Millisecond):
-		}
-		if time.Now().After(deadline) {
-			absent(t, name, "it did not listen within %v:\n%s", startLimit, said.String())
-		}
+	switch err := await(base, exited); {
+	case errors.Is(err, errEnded):
+		absent(t, name, "it ended before it listened:\n%s", said.String())
+	case err != nil:
+		absent(t, name, "%v:\n%s", err, said.String())
+	}
+	return base
+}
+
+// Await waits until a server that somebody else has started answers at base. It fails the test when
+// none does in two minutes.
+func Await(t testing.TB, base string) {
+	t.Helper()
+	if err := await(base, nil); err != nil {
+		t.Fatalf("%s: %v", base, err)
 	}
 }
 
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+var errEnded = errors.New("it ended before it listened")
+
+func await(base string, ended <-chan struct{}) error {
+	transport := &http.Transport{DisableKeepAlives: true}
+	for deadline := time.Now().Add(startLimit); time.Now().Before(deadline); {
+		r, err := http.NewRequest(http.MethodGet, base+"/", nil)
+		if err != nil {
+			return err
+		}
+		if reply, err := transport.RoundTrip(r); err == nil {
+			reply.Body.Close()
+			return nil
+		}
+		select {
+		case <-ended:
+			return errEnded
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, errors.Join(err, l.Close())
+	return fmt.Errorf("it did not answer within %v", startLimit)
+}
+
+// FreePort returns a port of 127.0.0.1 that nobody listens on, for a program that has to be told one.
+//
+// It is below those that Linux gives to connections. A port that the system chooses is free for a
+// moment only: until the program listens, the next connection of any test may have it.
+func FreePort(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		port := strconv.Itoa(20000 + rand.IntN(12000))
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			l.Close()
+			return port
+		}
+	}
+	t.Fatal("no free port found in 100 tries")
+	return ""
 }
 
 // tail keeps the last lines that a peer said.
