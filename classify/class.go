@@ -1,5 +1,7 @@
 package classify
 
+import "net/http"
+
 // Class is what the sender of a failed message should do next.
 type Class uint8
 
@@ -31,6 +33,16 @@ func (c Class) String() string {
 	default:
 		return "transient"
 	}
+}
+
+// OfStatus returns the class of an answer that has nothing but its HTTP status, or whose code nobody
+// knows: 429 and 503 are a plea to slow down whoever sends them, a proxy included, and mean throttled.
+// No other status decides anything, which makes it transient.
+func OfStatus(status int) Class {
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		return Throttled
+	}
+	return Transient
 }
 
 // Retryable reports whether sending the same message again can succeed without anybody's help.

@@ -1,7 +1,5 @@
 package classify
 
-import "net/http"
-
 // sqsClasses maps the canonical spelling of every code that we know to its class. Codes are those of
 // the SQS API reference (each action's "Errors" and the "Common Errors" page); the reason for each
 // verdict stands beside it.
@@ -76,14 +74,10 @@ func SQS(status int, code, message string) *Error {
 	return &Error{Class: byStatus(class, known, status), Service: "sqs", Status: status, Code: code, Message: message}
 }
 
-// byStatus lets the status speak where the code does not: 429 and 503 are a plea to slow down whoever
-// sends them, a proxy included. No other status decides anything.
+// byStatus lets the status speak where the code does not.
 func byStatus(class Class, known bool, status int) Class {
-	if known && !class.Retryable() {
-		return class
-	}
-	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
-		return Throttled
+	if c := OfStatus(status); c != Transient && !(known && !class.Retryable()) {
+		return c
 	}
 	return class
 }

@@ -93,11 +93,8 @@ func (c *Credentials) judgeIssuer(ctx context.Context, source string, w *witness
 // judgeRefusal reads an OAuth error, {"error":"…","error_description":"…"}, or a Google error document.
 func (c *Credentials) judgeRefusal(who string, r *refusal) *classify.Error {
 	e := &classify.Error{
-		Service: c.service, Status: r.status, Code: codeNoCredentials,
+		Class: classify.OfStatus(r.status), Service: c.service, Status: r.status, Code: codeNoCredentials,
 		RetryAfter: classify.ParseRetryAfter(r.header, time.Now()),
-	}
-	if r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable {
-		e.Class = classify.Throttled
 	}
 	var oauth struct {
 		Error       string `json:"error"`

@@ -1,10 +1,7 @@
 package cachestore
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"strings"
 	"testing"
@@ -14,6 +11,7 @@ import (
 	"github.com/redpanda-data/benthos/v4/public/service"
 
 	"github.com/ankusa-connect/ankusa-connect/claim"
+	"github.com/ankusa-connect/ankusa-connect/claim/internal/storetest"
 	"github.com/ankusa-connect/ankusa-connect/classify"
 )
 
@@ -67,33 +65,9 @@ func open(t *testing.T, label string, f *faulty) *Store {
 	return s
 }
 
-func object(t *testing.T, id string, body []byte) (*claim.Object, claim.Ref, string) {
-	t.Helper()
-	ref := claim.HookRef("acme", id, 1790258591000)
-	sum := sha256.Sum256(body)
-	o, err := claim.NewObject(ref, id, "application/json", new(int64(1790258591000)), body, sum)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o, ref, hex.EncodeToString(sum[:])
-}
-
-func TestStoredClaimRedeems(t *testing.T) {
+func TestConformance(t *testing.T) {
 	s := open(t, "claims", &faulty{})
-	body := []byte("the body\x00\xff")
-	o, ref, sum := object(t, "example", bytes.Clone(body))
-	for range 2 { // a retry replaces
-		if err := s.Put(t.Context(), o); err != nil {
-			t.Fatalf("Put: %v", err)
-		}
-	}
-	for range 2 {
-		got, err := claim.Redeem(t.Context(), s, ref, sum, int64(len(body)))
-		if err != nil || !bytes.Equal(got, body) {
-			t.Fatalf("Redeem = %q, %v, want %q", got, err, body)
-		}
-		clear(got) // what a reader does with its copy must not reach the cache
-	}
+	storetest.Run(t, s, nil)
 	if err := s.Close(t.Context()); err != nil {
 		t.Errorf("Close: %v", err)
 	}
@@ -103,7 +77,7 @@ func TestStoredClaimRedeems(t *testing.T) {
 func TestCacheDoesNotHoldTheHooksBody(t *testing.T) {
 	s := open(t, "claims", &faulty{})
 	body := []byte("the body")
-	o, ref, sum := object(t, "example", body)
+	o, ref, sum := storetest.Object(t, "acme", "example", body)
 	if err := s.Put(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
@@ -113,33 +87,12 @@ func TestCacheDoesNotHoldTheHooksBody(t *testing.T) {
 	}
 }
 
-func TestReadRange(t *testing.T) {
-	s := open(t, "claims", &faulty{})
-	o, _, _ := object(t, "example", []byte("body"))
-	if err := s.Put(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-	all := o.AppendTo(nil)
-	for _, tc := range []struct{ offset, length, want int64 }{
-		{0, 4, 4}, {10, 20, 20}, {o.Size() - 3, 10, 3}, {o.Size(), 1, 0}, {o.Size() + 9, 1, 0}, {0, 1 << 40, o.Size()},
-	} {
-		got, err := s.ReadRange(t.Context(), o.Key(), tc.offset, tc.length)
-		if err != nil || int64(len(got)) != tc.want || tc.want > 0 && !bytes.Equal(got, all[tc.offset:tc.offset+tc.want]) {
-			t.Errorf("ReadRange(%d, %d) = %d bytes, %v, want %d", tc.offset, tc.length, len(got), err, tc.want)
-		}
-	}
-	_, err := s.ReadRange(t.Context(), "claims/none", 0, 1)
-	if e := classify.Of(err); e == nil || e.Class != classify.Permanent || e.Code != claim.CodeNotFound {
-		t.Errorf("ReadRange of nothing = %v, want permanent %s", err, claim.CodeNotFound)
-	}
-}
-
 func TestMissingCacheIsConfig(t *testing.T) {
 	_, err := New("nowhere", resources(t, &faulty{}))
 	if e := classify.Of(err); e == nil || e.Class != classify.Config || !strings.HasPrefix(err.Error(), "config: cache no_cache: ") || !strings.Contains(err.Error(), `"nowhere"`) {
 		t.Errorf("New = %v, want config no_cache that names the label", err)
 	}
-	o, _, _ := object(t, "example", nil)
+	o, _, _ := storetest.Object(t, "acme", "example", nil)
 	gone := &Store{label: "nowhere", res: resources(t, &faulty{})}
 	if e := classify.Of(gone.Put(t.Context(), o)); e == nil || e.Class != classify.Config {
 		t.Errorf("Put to a cache that went away = %v, want config", e)
@@ -149,7 +102,7 @@ func TestMissingCacheIsConfig(t *testing.T) {
 func TestFailuresAreTransient(t *testing.T) {
 	broken := errors.New("the cache's own words")
 	s := open(t, "faulty", &faulty{set: broken})
-	o, _, _ := object(t, "example", nil)
+	o, _, _ := storetest.Object(t, "acme", "example", nil)
 	for action, err := range map[string]error{"Put": s.Put(t.Context(), o), "Check": s.Check(t.Context())} {
 		if e := classify.Of(err); e == nil || e.Class != classify.Transient || e.Service != "cache" || !errors.Is(err, broken) || !strings.Contains(err.Error(), "own words") {
 			t.Errorf("%s = %v, want transient around the cache's error", action, err)

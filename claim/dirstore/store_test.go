@@ -18,19 +18,9 @@ import (
 	"testing"
 
 	"github.com/ankusa-connect/ankusa-connect/claim"
+	"github.com/ankusa-connect/ankusa-connect/claim/internal/storetest"
 	"github.com/ankusa-connect/ankusa-connect/classify"
 )
-
-func object(t testing.TB, tenant, id string, body []byte) (*claim.Object, claim.Ref, string) {
-	t.Helper()
-	ref := claim.HookRef(tenant, id, 1790258591000)
-	sum := sha256.Sum256(body)
-	o, err := claim.NewObject(ref, id, "application/json", new(int64(1790258591000)), body, sum)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o, ref, hex.EncodeToString(sum[:])
-}
 
 // files lists all that lies below dir, hidden files too.
 func files(t testing.TB, dir string) []string {
@@ -53,7 +43,7 @@ func TestStoredClaimRedeems(t *testing.T) {
 	dir := t.TempDir()
 	s := New(dir)
 	body := []byte("the body\x00\xff")
-	o, ref, sum := object(t, "acme", "example", body)
+	o, ref, sum := storetest.Object(t, "acme", "example", body)
 	for range 2 { // the second is a retry, and replaces
 		if err := s.Put(t.Context(), o); err != nil {
 			t.Fatalf("Put: %v", err)
@@ -79,34 +69,13 @@ func TestStoredClaimRedeems(t *testing.T) {
 	}
 }
 
-func TestReadRange(t *testing.T) {
-	s := New(t.TempDir())
-	o, _, _ := object(t, "acme", "example", []byte("body"))
-	if err := s.Put(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-	all := o.AppendTo(nil)
-	for _, tc := range []struct{ offset, length, want int64 }{
-		{0, 4, 4}, {10, 20, 20}, {0, o.Size(), o.Size()},
-		{o.Size() - 3, 10, 3}, {o.Size(), 1, 0}, {o.Size() + 9, 1, 0},
-		{0, 1 << 32, o.Size()},
-	} {
-		got, err := s.ReadRange(t.Context(), o.Key(), tc.offset, tc.length)
-		if err != nil || int64(len(got)) != tc.want || tc.want > 0 && !bytes.Equal(got, all[tc.offset:tc.offset+tc.want]) {
-			t.Errorf("ReadRange(%d, %d) = %d bytes, %v, want %d", tc.offset, tc.length, len(got), err, tc.want)
-		}
-	}
-	_, err := s.ReadRange(t.Context(), "claims/none", 0, 1)
-	if e := classify.Of(err); e == nil || e.Class != classify.Permanent || e.Code != claim.CodeNotFound {
-		t.Errorf("ReadRange of nothing = %v, want permanent %s", err, claim.CodeNotFound)
-	}
-}
+func TestConformance(t *testing.T) { storetest.Run(t, New(t.TempDir()), nil) }
 
 func TestMissingDirectoryIsConfigAndIsNotMade(t *testing.T) {
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "unmounted")
 	s := New(dir)
-	o, _, _ := object(t, "acme", "example", nil)
+	o, _, _ := storetest.Object(t, "acme", "example", nil)
 	for action, err := range map[string]error{"Put": s.Put(t.Context(), o), "Check": s.Check(t.Context())} {
 		if e := classify.Of(err); e == nil || e.Class != classify.Config || !strings.HasPrefix(err.Error(), "config: dir no_directory: ") || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s = %v, want config no_directory that names %s", action, err, dir)
@@ -141,7 +110,7 @@ func TestSymbolicLinkDoesNotLeadOut(t *testing.T) {
 		if err := os.Symlink(outside, filepath.Join(dir, link)); err != nil {
 			t.Fatal(err)
 		}
-		o, _, _ := object(t, "acme", "example", []byte("body"))
+		o, _, _ := storetest.Object(t, "acme", "example", []byte("body"))
 		err := New(dir).Put(t.Context(), o)
 		if e := classify.Of(err); e == nil || e.Class != classify.Config {
 			t.Errorf("%s leads out: Put = %v, want config", link, err)
@@ -162,7 +131,7 @@ func TestObstacleIsConfig(t *testing.T) {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		o, _, _ := object(t, "acme", "example", nil)
+		o, _, _ := storetest.Object(t, "acme", "example", nil)
 		if e := classify.Of(New(dir).Put(t.Context(), o)); e == nil || e.Class != classify.Config {
 			t.Errorf("a file at %s: Put = %v, want config", key, e)
 		}
@@ -172,7 +141,7 @@ func TestObstacleIsConfig(t *testing.T) {
 	}
 	// A directory where the object belongs: the rename fails, and the temporary file goes.
 	dir := t.TempDir()
-	o, _, _ := object(t, "acme", "example", nil)
+	o, _, _ := storetest.Object(t, "acme", "example", nil)
 	if err := os.MkdirAll(filepath.Join(dir, o.Key(), "x"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +169,7 @@ func (c *endsAfter) Err() error {
 
 // Whenever Put is given up, no part of the object may be left under its key, nor beside it.
 func TestPutGivenUpLeavesNothing(t *testing.T) {
-	o, _, _ := object(t, "acme", "example", []byte("body"))
+	o, _, _ := storetest.Object(t, "acme", "example", []byte("body"))
 	gaveUp := 0
 	for n := range 10 {
 		dir := t.TempDir()
@@ -269,7 +238,7 @@ func TestConcurrentPutsAndReadersSeeWholeObjects(t *testing.T) {
 	dir := t.TempDir()
 	s := New(dir)
 	body := bytes.Repeat([]byte("0123456789abcdef"), 16<<10)
-	o, ref, sum := object(t, "acme", "example", body)
+	o, ref, sum := storetest.Object(t, "acme", "example", body)
 	if err := s.Put(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
@@ -380,7 +349,7 @@ func BenchmarkPut(b *testing.B) {
 	for _, size := range []int{64 << 10, 1 << 20} {
 		b.Run(fmt.Sprintf("body=%d", size), func(b *testing.B) {
 			s := New(b.TempDir())
-			o, _, _ := object(b, "acme", "example", make([]byte, size))
+			o, _, _ := storetest.Object(b, "acme", "example", make([]byte, size))
 			b.SetBytes(int64(size))
 			for b.Loop() {
 				if err := s.Put(b.Context(), o); err != nil {

@@ -90,7 +90,7 @@ func foreign(err error) *classify.Error {
 // fail gives an answer that is no success its class.
 func (s *Store) fail(reply *wire.Reply, key string) *classify.Error {
 	e := &classify.Error{
-		Class:      classOfStatus(reply.Status),
+		Class:      classify.OfStatus(reply.Status),
 		Service:    Service,
 		Status:     reply.Status,
 		RetryAfter: classify.ParseRetryAfter(reply.Header, time.Now()),
@@ -143,16 +143,7 @@ func classOf(status int, reason string) classify.Class {
 		// Credentials, rights, billing, retention, or no bucket: an operator has to act.
 		return classify.Config
 	}
-	return classOfStatus(status)
-}
-
-// classOfStatus is the rule for an answer that may not be Cloud Storage's.
-func classOfStatus(status int) classify.Class {
-	switch status {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return classify.Throttled
-	}
-	return classify.Transient
+	return classify.OfStatus(status)
 }
 
 // advice says what to mend, where Google's own words don't.

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/md5"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +24,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ankusa-connect/ankusa-connect/claim"
+	"github.com/ankusa-connect/ankusa-connect/claim/internal/storetest"
 	"github.com/ankusa-connect/ankusa-connect/classify"
 )
 
@@ -212,57 +211,18 @@ func newStoreAt(t *testing.T, text string, o Options) *Store {
 	return s
 }
 
-func object(t testing.TB, tenant, id string, body []byte) (*claim.Object, claim.Ref, string) {
-	t.Helper()
-	ref := claim.HookRef(tenant, id, 1790258591000)
-	sum := sha256.Sum256(body)
-	o, err := claim.NewObject(ref, id, "application/json", new(int64(1790258591000)), body, sum)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o, ref, hex.EncodeToString(sum[:])
-}
-
-func TestStoredClaimsRedeem(t *testing.T) {
+func TestConformance(t *testing.T) {
 	c := newCloud(t, false)
-	s := newStore(t, c, Options{})
-	for _, tc := range []struct {
-		tenant string
-		body   []byte
-	}{
-		{"", []byte("default tenant")},
-		{"aZ09_-", []byte("\x00\xff\xe9 any bytes")},
-		{strings.Repeat("t", 64), nil},
-		{"big", bytes.Repeat([]byte("0123456789abcdef"), 3<<16)}, // 3 MiB: more than one read
-	} {
-		o, ref, sum := object(t, tc.tenant, "hook", tc.body)
-		for range 2 { // a retry rewrites the object
-			if err := s.Put(t.Context(), o); err != nil {
-				t.Fatalf("Put for tenant %q: %v", tc.tenant, err)
-			}
-		}
+	storetest.Run(t, newStore(t, c, Options{}), func(t *testing.T, ref claim.Ref, o *claim.Object) {
 		if !bytes.Equal(c.objects[ref.Key()], o.AppendTo(nil)) {
-			t.Errorf("tenant %q: the bucket doesn't hold the object under %s", tc.tenant, ref.Key())
+			t.Errorf("the bucket doesn't hold the object under %s", ref.Key())
 		}
-		got, err := claim.Redeem(t.Context(), s, ref, sum, int64(len(tc.body)))
-		if err != nil || !bytes.Equal(got, tc.body) {
-			t.Errorf("tenant %q: Redeem = %d bytes, %v, want %d", tc.tenant, len(got), err, len(tc.body))
-		}
-	}
-	_, ref, sum := object(t, "nobody", "never stored", nil)
-	_, err := claim.Redeem(t.Context(), s, ref, sum, -1)
-	if e := classify.Of(err); e == nil || e.Class != classify.Permanent || e.Code != claim.CodeNotFound {
-		t.Errorf("Redeem of nothing = %v, want permanent %s", err, claim.CodeNotFound)
-	}
-	o, _, _ := object(t, "big", "hook", nil)
-	if got, err := s.ReadRange(t.Context(), o.Key(), 1<<30, 10); err != nil || len(got) != 0 {
-		t.Errorf("ReadRange behind the end = %q, %v, want nothing", got, err)
-	}
+	})
 }
 
 func TestPutOnTheWire(t *testing.T) {
 	c := newCloud(t, false)
-	o, _, _ := object(t, "acme", "example", []byte("body"))
+	o, _, _ := storetest.Object(t, "acme", "example", []byte("body"))
 	if err := newStore(t, c, Options{}).Put(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
@@ -306,18 +266,13 @@ func TestPutIsConfirmedOnlyByTheBytes(t *testing.T) {
 		{"more than a reply may be", text(`{"name":"` + strings.Repeat("x", 2<<20) + `"}`), "unexpected_reply"},
 	} {
 		c := newCloud(t, false)
-		o, _, _ := object(t, "acme", "example", []byte("body"))
+		o, _, _ := storetest.Object(t, "acme", "example", []byte("body"))
 		c.fault = func(_ int, w http.ResponseWriter, _ *http.Request) bool {
 			_, _ = io.WriteString(w, tc.body(o))
 			return true
 		}
 		err := newStore(t, c, Options{}).Put(t.Context(), o)
-		if tc.code == "" && err != nil {
-			t.Errorf("%s: Put = %v, want nil", tc.why, err)
-		}
-		if e := classify.Of(err); tc.code != "" && (e == nil || e.Class != classify.Transient || e.Code != tc.code) {
-			t.Errorf("%s: Put = %v, want transient %s", tc.why, err, tc.code)
-		}
+		storetest.PutOutcome(t, tc.why, err, tc.code)
 		if n := len(c.requests()); n != 1 {
 			t.Errorf("%s: %d requests, want 1", tc.why, n)
 		}
@@ -390,7 +345,7 @@ func TestErrorsAreClassified(t *testing.T) {
 			_, _ = io.WriteString(w, tc.body)
 			return true
 		}
-		o, _, _ := object(t, "acme", "example", []byte("the hook's body"))
+		o, _, _ := storetest.Object(t, "acme", "example", []byte("the hook's body"))
 		err := newStore(t, c, Options{}).Put(t.Context(), o)
 		e := classify.Of(err)
 		if e == nil || e.Class != tc.class || e.Code != tc.code || e.Status != tc.status || e.Service != "gs" || !strings.Contains(err.Error(), tc.says) {
@@ -420,7 +375,7 @@ func TestErrorsAreClassified(t *testing.T) {
 func TestRetryOfWhatIsStoredSucceedsWithoutTheRightToRewrite(t *testing.T) {
 	c := newCloud(t, false)
 	s := newStore(t, c, Options{})
-	o, ref, _ := object(t, "acme", "example", []byte("body"))
+	o, ref, _ := storetest.Object(t, "acme", "example", []byte("body"))
 	if err := s.Put(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
@@ -443,7 +398,7 @@ func TestRetryOfWhatIsStoredSucceedsWithoutTheRightToRewrite(t *testing.T) {
 func TestMissingBucketIsConfig(t *testing.T) {
 	c := newCloud(t, true)
 	s := newStoreAt(t, "gs://another-bucket", Options{Endpoint: c.URL})
-	o, ref, sum := object(t, "acme", "example", nil)
+	o, ref, sum := storetest.Object(t, "acme", "example", nil)
 	if e := classify.Of(s.Put(t.Context(), o)); e == nil || e.Class != classify.Config {
 		t.Errorf("Put = %v, want config", e)
 	}
@@ -465,7 +420,7 @@ func TestStaleTokenIsReplacedOnce(t *testing.T) {
 		c.token = tc.accepted
 		source := &tokens{}
 		s := newStore(t, c, Options{Tokens: source})
-		o, _, _ := object(t, "acme", "example", []byte("body"))
+		o, _, _ := storetest.Object(t, "acme", "example", []byte("body"))
 		err := s.Put(t.Context(), o)
 		if e := classify.Of(err); (err == nil) != tc.ok || e != nil && (e.Class != classify.Config || e.Status != 401) {
 			t.Errorf("server takes %s: Put = %v, want ok %v or config 401", tc.accepted, err, tc.ok)
@@ -478,7 +433,7 @@ func TestStaleTokenIsReplacedOnce(t *testing.T) {
 
 func TestTokenErrorsKeepTheirClass(t *testing.T) {
 	c := newCloud(t, false)
-	o, _, _ := object(t, "acme", "example", nil)
+	o, _, _ := storetest.Object(t, "acme", "example", nil)
 	for _, tc := range []struct {
 		err   error
 		class classify.Class
@@ -503,7 +458,7 @@ func TestTokenIsNeverSentOverPlainHTTP(t *testing.T) {
 	c := newCloud(t, true)
 	host := strings.TrimPrefix(c.URL, "http://")
 	source := &tokens{}
-	o, _, _ := object(t, "acme", "example", nil)
+	o, _, _ := storetest.Object(t, "acme", "example", nil)
 	for _, options := range []Options{
 		{Endpoint: c.URL},
 		{Getenv: func(string) string { return host }},
@@ -566,7 +521,7 @@ func TestServerThatIsAwayIsTransient(t *testing.T) {
 	}
 	l.Close()
 	s := newStoreAt(t, "gs://"+bucket, Options{Endpoint: "http://" + l.Addr().String()})
-	o, _, _ := object(t, "acme", "example", nil)
+	o, _, _ := storetest.Object(t, "acme", "example", nil)
 	if e := classify.Of(s.Put(t.Context(), o)); e == nil || e.Class != classify.Transient || e.Service != "gs" || e.Code != "not_sent" {
 		t.Errorf("Put = %v, want transient gs not_sent", e)
 	}

@@ -42,7 +42,7 @@ func (s *Store) fail(err error, action, key string) *classify.Error {
 	e.RetryAfter = classify.ParseRetryAfter(header, time.Now())
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
-		e.Class = classOfStatus(e.Status)
+		e.Class = classify.OfStatus(e.Status)
 		e.Message = fmt.Sprintf("%s %s: %v", action, key, err)
 		return e
 	}
@@ -94,15 +94,7 @@ func classOf(status int, code string) classify.Class {
 	if class, ok := classes[canonical(code)]; ok {
 		return class
 	}
-	return classOfStatus(status)
-}
-
-func classOfStatus(status int) classify.Class {
-	switch status {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		return classify.Throttled
-	}
-	return classify.Transient
+	return classify.OfStatus(status)
 }
 
 // canonical strips what differs between the spellings of one code on AWS and on the servers that

@@ -25,6 +25,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/ankusa-connect/ankusa-connect/claim"
+	"github.com/ankusa-connect/ankusa-connect/claim/internal/storetest"
 	"github.com/ankusa-connect/ankusa-connect/classify"
 )
 
@@ -59,17 +60,6 @@ func newStore(t testing.TB, url string, o Options) *Store {
 	}
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	return s
-}
-
-func object(t testing.TB, tenant, id string, body []byte) (*claim.Object, claim.Ref, string) {
-	t.Helper()
-	ref := claim.HookRef(tenant, id, 1790258591000)
-	sum := sha256.Sum256(body)
-	o, err := claim.NewObject(ref, id, "application/json", new(int64(1790258591000)), body, sum)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o, ref, hex.EncodeToString(sum[:])
 }
 
 // double is a server that answers as the test says and notes what it was asked.
@@ -128,7 +118,7 @@ func errorXML(code, extra string) string {
 func TestPutOnTheWire(t *testing.T) {
 	d := newDouble(t, stored)
 	s := newStore(t, d.url(), Options{Credentials: static{"AKIDEXAMPLE", "secret", "session"}})
-	o, _, _ := object(t, "acme", "example", bytes.Repeat([]byte("body"), 1<<20)) // above the SDK's threshold for Expect
+	o, _, _ := storetest.Object(t, "acme", "example", bytes.Repeat([]byte("body"), 1<<20)) // above the SDK's threshold for Expect
 	if err := s.Put(t.Context(), o); err != nil {
 		t.Fatalf("Put: %v", err)
 	}
@@ -170,7 +160,7 @@ func TestPutOnTheWire(t *testing.T) {
 func TestWhatIsSignedIsWhatIsOnTheWire(t *testing.T) {
 	d := newDouble(t, stored)
 	credentials := static{"AKIDEXAMPLE", "a/secret+key", "session"}
-	o, _, _ := object(t, "aZ09_-", "example", []byte("body"))
+	o, _, _ := storetest.Object(t, "aZ09_-", "example", []byte("body"))
 	if err := newStore(t, d.url(), Options{Credentials: credentials}).Put(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
@@ -225,14 +215,9 @@ func TestPutIsConfirmedOnlyByS3(t *testing.T) {
 		}, "unexpected_reply"},
 	} {
 		d := newDouble(t, func(_ int, w http.ResponseWriter, r request) { tc.answer(w, r) })
-		o, _, _ := object(t, "acme", "example", []byte("body"))
+		o, _, _ := storetest.Object(t, "acme", "example", []byte("body"))
 		err := newStore(t, d.url(), Options{}).Put(t.Context(), o)
-		if tc.code == "" && err != nil {
-			t.Errorf("%s: Put = %v, want nil", tc.why, err)
-		}
-		if e := classify.Of(err); tc.code != "" && (e == nil || e.Class != classify.Transient || e.Code != tc.code) {
-			t.Errorf("%s: Put = %v, want transient %s", tc.why, err, tc.code)
-		}
+		storetest.PutOutcome(t, tc.why, err, tc.code)
 		if n := len(d.seen()); n != 1 {
 			t.Errorf("%s: %d requests, want 1", tc.why, n)
 		}
@@ -305,7 +290,7 @@ func TestErrorsAreClassified(t *testing.T) {
 			w.WriteHeader(tc.status)
 			_, _ = io.WriteString(w, tc.body)
 		})
-		o, _, _ := object(t, "acme", "example", []byte("the hook's body"))
+		o, _, _ := storetest.Object(t, "acme", "example", []byte("the hook's body"))
 		err := newStore(t, d.url(), Options{}).Put(t.Context(), o)
 		e := classify.Of(err)
 		if e == nil || e.Class != tc.class || tc.code != "" && e.Code != tc.code || e.Status != tc.status || e.Service != "s3" || !strings.Contains(err.Error(), tc.says) {
@@ -331,7 +316,7 @@ func TestServerThatIsAwayIsTransient(t *testing.T) {
 	}
 	l.Close()
 	s := newStore(t, "s3://claims-bucket?region=eu-west-1&endpoint=http://"+l.Addr().String(), Options{})
-	o, _, _ := object(t, "acme", "example", nil)
+	o, _, _ := storetest.Object(t, "acme", "example", nil)
 	if e := classify.Of(s.Put(t.Context(), o)); e == nil || e.Class != classify.Transient || e.Service != "s3" || e.Code != "not_sent" {
 		t.Errorf("Put = %v, want transient s3 not_sent", e)
 	}
@@ -341,7 +326,7 @@ func TestPutGivenUpWrapsTheContextsError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	d := newDouble(t, func(int, http.ResponseWriter, request) { cancel(); <-t.Context().Done() })
 	s := newStore(t, d.url(), Options{})
-	o, _, _ := object(t, "acme", "example", nil)
+	o, _, _ := storetest.Object(t, "acme", "example", nil)
 	err := s.Put(ctx, o)
 	if e := classify.Of(err); !errors.Is(err, context.Canceled) || e.Class != classify.Transient {
 		t.Errorf("Put = %v, want transient around context.Canceled", err)
@@ -353,7 +338,7 @@ func TestPutGivenUpWrapsTheContextsError(t *testing.T) {
 func TestStaleConnectionCostsNoError(t *testing.T) {
 	d := newDouble(t, stored)
 	s := newStore(t, d.url(), Options{})
-	o, _, _ := object(t, "acme", "example", []byte("body"))
+	o, _, _ := storetest.Object(t, "acme", "example", []byte("body"))
 	for i := range 5 {
 		if err := s.Put(t.Context(), o); err != nil {
 			t.Fatalf("Put %d: %v", i, err)
@@ -403,7 +388,7 @@ func TestExpiredTokenIsReplacedOnce(t *testing.T) {
 		})
 		source := &refreshing{}
 		s := newStore(t, d.url(), Options{Credentials: source})
-		o, _, _ := object(t, "acme", "example", []byte("body"))
+		o, _, _ := storetest.Object(t, "acme", "example", []byte("body"))
 		err := s.Put(t.Context(), o)
 		if (err == nil) != (tc.valid == "token1") || err != nil && classify.Of(err).Code != "ExpiredToken" {
 			t.Errorf("server takes %s: Put = %v", tc.valid, err)
@@ -417,7 +402,7 @@ func TestExpiredTokenIsReplacedOnce(t *testing.T) {
 		w.WriteHeader(400)
 		_, _ = io.WriteString(w, errorXML("ExpiredToken", ""))
 	})
-	o, _, _ := object(t, "acme", "example", nil)
+	o, _, _ := storetest.Object(t, "acme", "example", nil)
 	if err := newStore(t, d.url(), Options{}).Put(t.Context(), o); err == nil || len(d.seen()) != 1 {
 		t.Errorf("Put with fixed credentials = %v after %d requests, want an error after 1", err, len(d.seen()))
 	}
@@ -429,7 +414,7 @@ func (f failing) Retrieve(context.Context) (aws.Credentials, error) { return aws
 
 func TestMissingCredentialsKeepTheirClass(t *testing.T) {
 	d := newDouble(t, stored)
-	o, _, _ := object(t, "acme", "example", nil)
+	o, _, _ := storetest.Object(t, "acme", "example", nil)
 	for _, tc := range []struct {
 		err   error
 		class classify.Class
@@ -464,7 +449,7 @@ func TestWrongClockIsLearnt(t *testing.T) {
 		stored(n, w, r)
 	})
 	s := newStore(t, d.url(), Options{})
-	o, _, _ := object(t, "acme", "example", nil)
+	o, _, _ := storetest.Object(t, "acme", "example", nil)
 	if e := classify.Of(s.Put(t.Context(), o)); e == nil || e.Class != classify.Transient {
 		t.Errorf("first Put = %v, want transient", e)
 	}

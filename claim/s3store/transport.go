@@ -48,7 +48,7 @@ func (t *transport) Do(r *http.Request) (*http.Response, error) {
 	if reply.Status >= 300 && !isDocument(reply.Body) {
 		// Not S3 talking. The SDK would say "failed to decode" and drop what was said.
 		return nil, &classify.Error{
-			Class:      classOfStatus(reply.Status),
+			Class:      classify.OfStatus(reply.Status),
 			Service:    Service,
 			Status:     reply.Status,
 			Code:       "unexpected_reply",
