@@ -28,7 +28,7 @@ type arrival struct {
 	foreign         int // messages that are no Ankusa message
 	claims          int
 	claimsElsewhere int // not stored in this run: brought along by the hook, or encoded before
-	claimsBroken    int // stored here, and not the bytes that the message names
+	claimsBroken    int // stored here, and lost or not the bytes that the message names
 }
 
 // received is one stored message.
@@ -77,7 +77,7 @@ func (c *clouds) arrived() []*arrival {
 
 // check looks at every message as a consumer would: is it an Ankusa message, has it come before, and
 // does its claim redeem to exactly the bytes that it names.
-func (a *arrival) check(ctx context.Context, claims claim.RangeReader) {
+func (a *arrival) check(ctx context.Context, store *claims) {
 	seen := make(map[[2]string]bool, len(a.messages))
 	for _, m := range a.messages {
 		d, err := message.Decode([]byte(m.Body))
@@ -94,10 +94,10 @@ func (a *arrival) check(ctx context.Context, claims claim.RangeReader) {
 			continue
 		}
 		a.claims++
-		_, err = claim.Redeem(ctx, claims, d.Claim, d.SHA256, d.Size)
+		_, err = claim.Redeem(ctx, store, d.Claim, d.SHA256, d.Size)
 		switch {
 		case err == nil:
-		case classify.Of(err).Code == claim.CodeNotFound:
+		case classify.Of(err).Code == claim.CodeNotFound && !store.stored(d.Claim.Key()):
 			a.claimsElsewhere++
 		default:
 			a.claimsBroken++

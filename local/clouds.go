@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/ankusa-connect/ankusa-connect/claim"
-	"github.com/ankusa-connect/ankusa-connect/claim/dirstore"
 	"github.com/ankusa-connect/ankusa-connect/classify"
 	"github.com/ankusa-connect/ankusa-connect/localcloud"
 	"github.com/ankusa-connect/ankusa-connect/localcloud/localpubsub"
@@ -30,7 +29,7 @@ type clouds struct {
 	pubsub       *localpubsub.PubSub
 	sqsServer    *localcloud.Server
 	pubsubServer *localcloud.Server
-	claims       *dirstore.Store
+	claims       *claims
 	claimsDir    string
 
 	mu      sync.Mutex     // guards refused
@@ -46,7 +45,7 @@ func start() (*clouds, error) {
 	c := &clouds{
 		sqs:       localsqs.New(localsqs.Options{AutoCreate: true}),
 		pubsub:    localpubsub.New(localpubsub.Options{AutoCreate: true, Project: project}),
-		claims:    dirstore.New(dir),
+		claims:    newClaims(dir),
 		claimsDir: dir,
 		refused:   map[string]int{},
 	}
