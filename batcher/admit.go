@@ -20,6 +20,7 @@ type call[T any] struct {
 	items     ring[item[T]]
 
 	counted bool // the gauge knows that nothing is added any more
+	sits    bool // the gauge counts it among those that sit out a long pause
 
 	// gone says why nothing of this call is sent any more: its ctx has ended, or Close was called.
 	gone error
@@ -33,6 +34,21 @@ type call[T any] struct {
 	inLine  node[call[T]]
 	line    *ring[call[T]] // where it waits for room; nil when it does not
 	lineOf  *tenant[T]     // whose line that is; nil for the queue's
+}
+
+// waits reports whether there is anything of c that has still to leave.
+func (c *call[T]) waits() bool {
+	for n := c.next; n < c.len; n++ {
+		if c.broken[c.sub.entries[c.position(n)].Group] == nil {
+			return true
+		}
+	}
+	for it := range c.items.all {
+		if it.state != itemSent {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *call[T]) position(n int) int {
@@ -191,6 +207,7 @@ func (b *Batcher[T]) resolveLocked(c *call[T], i int, err *classify.Error) {
 func (b *Batcher[T]) completeLocked(c *call[T]) {
 	b.calls.remove(&c.inCalls)
 	b.countLocked(c) // before finished: the gauge counts a call in, then out
+	b.gauge.getUp(c)
 	if c.sub.finished() {
 		b.done = append(b.done, c.sub)
 	}

@@ -6,7 +6,7 @@ import "time"
 const never time.Duration = -1
 
 // An alarm is one moment at which the state changes by itself: a lane's head has lingered, a
-// group's or an ungrouped entry's retry is due. It lives inside its owner; exactly one of lane and
+// retry is due, a group's or one without a group, or its time is over. It lives inside its owner; exactly one of lane and
 // item is set. Alarms are no timers: one timer per Batcher serves them all.
 type alarm[T any] struct {
 	at   time.Duration // on the Batcher's clock; never when not set

@@ -16,7 +16,7 @@ type Batcher[T any] struct {
 	sendFunc SendFunc[T]
 	opts     Options
 	gauge    *gauge[T]
-	inGauge  node[Batcher[T]] // guarded by the gauge
+	inGauge  node[Batcher[T]] // guarded by gauge.mu
 
 	// ctx is that of every send: it ends with the Batcher and not with any call, so it can't be a
 	// parameter.
@@ -72,7 +72,7 @@ func New[T any](queue string, send SendFunc[T], opts Options) (*Batcher[T], erro
 	if send == nil {
 		return nil, errors.New("batcher: no SendFunc")
 	}
-	return newBatcher(context.Background(), queue, send, opts, &gauge[T]{max: int64(opts.MaxInFlight)}), nil
+	return newBatcher(context.Background(), queue, send, opts, newGauge[T](&opts)), nil
 }
 
 func newBatcher[T any](ctx context.Context, queue string, send SendFunc[T], opts Options, g *gauge[T]) *Batcher[T] {
@@ -115,8 +115,9 @@ func (b *Batcher[T]) Submit(ctx context.Context, entries []Entry[T]) []error {
 }
 
 // Close takes nothing new, fails with ErrClosed what has not left, lets what has left finish and
-// waits for every goroutine. Sends that no Submit awaits any more are cancelled. When ctx ends first
-// it cancels all, still waits, and returns ctx's error. Closing twice is fine.
+// waits for every goroutine. Once no Submit awaits a result, it cancels the sends that are left, those of
+// Submits that were cancelled. When ctx ends first it cancels all, still waits, and returns ctx's error.
+// Closing twice is fine.
 func (b *Batcher[T]) Close(ctx context.Context) error {
 	b.shut()
 	return drain(ctx, b.cancel, &b.wg)
@@ -145,8 +146,8 @@ func (b *Batcher[T]) start(c *call[T]) {
 	switch {
 	case b.closed:
 		b.withdrawLocked(c, ErrClosed, now)
-	case b.calls.len > b.gauge.share() && b.pace.tooLong(&b.opts, now):
-		b.expelLocked(c, b.pace.refusal(&b.opts, now), nil, now)
+	case b.pace.tooLong(&b.opts, now) && !b.gauge.sitOut(c):
+		b.expelLocked(c, b.pace.refusal(&b.opts, now), now)
 	default:
 		b.advanceLocked(c, turnNone, now)
 	}
@@ -167,12 +168,12 @@ func (b *Batcher[T]) withdrawLocked(c *call[T], why error, now time.Duration) {
 		return
 	}
 	c.gone = why
-	b.expelLocked(c, withdrawn(why, nil), func(last *classify.Error) *classify.Error { return withdrawn(why, last) }, now)
+	b.expelLocked(c, withdrawn(why, nil), now)
 }
 
 // expelLocked fails what has not left of c: with unsent what never left, and what waits for a retry
-// with its last failure or what retry makes of that.
-func (b *Batcher[T]) expelLocked(c *call[T], unsent *classify.Error, retry func(last *classify.Error) *classify.Error, now time.Duration) {
+// with its last failure, wrapped when c is gone.
+func (b *Batcher[T]) expelLocked(c *call[T], unsent *classify.Error, now time.Duration) {
 	b.leaveLineLocked(c)
 	b.countLocked(c)
 	for it := range c.items.all {
@@ -181,8 +182,8 @@ func (b *Batcher[T]) expelLocked(c *call[T], unsent *classify.Error, retry func(
 		}
 		err := unsent
 		if it.last != nil {
-			if err = it.last; retry != nil {
-				err = retry(err)
+			if err = it.last; c.gone != nil {
+				err = withdrawn(c.gone, err)
 			}
 		}
 		l := it.lane

@@ -20,7 +20,8 @@
 // A permanent failure frees its group. An entry that is given up after any other failure takes
 // with it what waits behind it in its group, in the queue or in Submit for room (code [CodeHeld]):
 // their callers have read them already and will deliver the failed one again after them. An entry
-// whose caller has gone leaves the queue as if it had never been there, and fails nobody else's.
+// whose caller has gone leaves the queue as if it had never been there, and fails nobody else's; so
+// does one that is not let in to sit out a pause (code "paused"), and later ones may pass it.
 //
 // One request may hold several entries of a group, in order. If the service takes some and refuses
 // others, those it took are done and the others follow them. StrictOrder rules that out by sending
@@ -40,13 +41,12 @@
 // # Failures
 //
 // Throttled and transient failures are retried, see [Options]. A retry that has not left by the end
-// of MaxElapsedTime, because the queue is paused or busy, fails then. Throttling slows the whole queue
+// of MaxElapsedTime, because the queue is paused or busy, fails then; one that waits behind a request
+// of its group may leave once more when that is back. Throttling slows the whole queue
 // and no other: half as many requests in flight and a pause, at least for the service's Retry-After,
 // and one more request in flight after each full window of sound ones.
 //
-// Callers that wait are callers that do not add to other queues. So when the service asks a queue to
-// wait for longer than MaxElapsedTime, half of MaxInFlight calls wait at most, unless it is the only
-// queue; the others fail at once, throttled (code "paused").
+// Callers that wait are callers that do not add to other queues, which ManyQueues is about.
 //
 // # Concurrency
 //
@@ -63,8 +63,10 @@
 //
 //   - An item is in exactly one place: in its lane, parked until its retry, or in a request.
 //   - A lane sits in a pool exactly when its head may leave now; what it offers is in the pool's sum.
-//   - A retry that waits has an alarm for the end of its time: its own, or its group's if it is first.
-//   - The gauge lists a queue that would send more if nobody were left who could add.
+//   - A retry that could leave has an alarm for the end of its time, if that has one: its own, or its
+//     group's if it is first.
+//   - If MaxInFlight is set, the gauge lists a queue that would send more if nobody were left who
+//     could add.
 //   - A group with a request in flight, or a retry that is not due, offers nothing.
 //   - What waits is the sum over lanes and parked items, and a call is in line for room exactly
 //     while its next entry does not fit or others wait before it.

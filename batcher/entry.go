@@ -26,6 +26,6 @@ type Entry[T any] struct {
 // was not sent, because an earlier one of its group failed.
 //
 // SendFunc is called on the Batcher's goroutines, several at once, never with a lock held. It must
-// not keep values after it returns. ctx ends only when Close is forced, never because a Submit was
-// cancelled: others may share the request.
+// not keep values after it returns. ctx ends when Close is forced, or has begun and no Submit awaits a
+// result any more; never because a Submit was cancelled: others may share the request.
 type SendFunc[T any] func(ctx context.Context, queue string, values []T) []error

@@ -29,12 +29,13 @@ func heldBehind(cause *classify.Error) *classify.Error {
 }
 
 // paused is the result of entries that are not sent because the service, in its answer why, has
-// asked to wait longer than their retries may take.
+// asked to wait longer than their retries may take, and as many Submits as may wait for such things
+// do so already.
 func paused(wait, limit time.Duration, why *classify.Error) *classify.Error {
 	return &classify.Error{
 		Class: classify.Throttled, Service: service, Code: "paused", RetryAfter: wait, Err: why,
-		Message: fmt.Sprintf("not sent: the service asks to wait for another %v, and max_elapsed_time is %v; its answer was %q",
-			wait.Round(time.Millisecond), limit, why.Error()),
+		Message: fmt.Sprintf("not sent: the service asks to wait for another %v, longer than max_elapsed_time (%v), and half of max_in_flight writes wait for such queues already; "+
+			"give the queue an output of its own; the service said %q", wait.Round(time.Millisecond), limit, why.Error()),
 	}
 }
 

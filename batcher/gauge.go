@@ -1,7 +1,6 @@
 package batcher
 
 import (
-	"math"
 	"sync"
 	"sync/atomic"
 )
@@ -14,11 +13,20 @@ import (
 // queues that had something to send before it became full have to be told.
 type gauge[T any] struct {
 	max      int64 // 0: not known
+	maySit   int   // Submits that may sit out a long pause; negative: any number
 	awaiting atomic.Int64
-	open     atomic.Int64 // queues that share the calls
 
-	mu     sync.Mutex       // taken under a Batcher's lock, never before it
-	queues ring[Batcher[T]] // that linger, to be nudged
+	mu      sync.Mutex       // taken under a Batcher's lock, never before it
+	queues  ring[Batcher[T]] // that linger, to be nudged
+	sitting int              // Submits that sit out a pause that is longer than they may wait
+}
+
+func newGauge[T any](o *Options) *gauge[T] {
+	g := &gauge[T]{max: int64(o.MaxInFlight), maySit: -1}
+	if o.ManyQueues && o.MaxInFlight > 0 {
+		g.maySit = o.MaxInFlight / 2
+	}
+	return g
 }
 
 func (g *gauge[T]) full() bool { return g.max > 0 && g.awaiting.Load() >= g.max }
@@ -28,16 +36,39 @@ func (g *gauge[T]) enter() bool { return g.awaiting.Add(1) >= g.max && g.max > 0
 
 func (g *gauge[T]) leave() { g.awaiting.Add(-1) }
 
-// share is how many calls may wait in a queue while the service asks it to wait for too long: half of
-// those there can be, so that the other queues keep the rest, and any number where there are none.
+// sitOut lets a call wait although the service asks for longer than it may take, unless the Submits that
+// do, in all queues, are half of those there can be: the sound queues keep the rest.
 //
-// They are not refused altogether, because whoever reads what is nacked may deliver it again at once,
-// and then do nothing else.
-func (g *gauge[T]) share() int {
-	if g.max == 0 || g.open.Load() < 2 {
-		return math.MaxInt
+// Where there is more than one they are not all refused, because whoever reads what is nacked may
+// deliver it again at once, and then do nothing else.
+func (g *gauge[T]) sitOut(c *call[T]) bool {
+	if g.maySit < 0 || c.sits {
+		return true
 	}
-	return int(g.max / 2)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.sub.sitting == 0 {
+		if g.sitting >= g.maySit {
+			return false
+		}
+		g.sitting++
+	}
+	c.sub.sitting++
+	c.sits = true
+	return true
+}
+
+// getUp ends what sitOut began.
+func (g *gauge[T]) getUp(c *call[T]) {
+	if !c.sits {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c.sits = false
+	if c.sub.sitting--; c.sub.sitting == 0 {
+		g.sitting--
+	}
 }
 
 // list adds a queue to those that flush nudges, once each, and reports whether it was not among them.
@@ -70,17 +101,28 @@ func (g *gauge[T]) flush(by *Batcher[T]) {
 	n := g.queues.len // a queue that has looked and lingers on lists itself again
 	g.mu.Unlock()
 	for range n {
-		g.mu.Lock()
-		b := g.queues.front()
-		if b != nil {
-			g.queues.remove(&b.inGauge)
-		}
-		g.mu.Unlock()
+		b := g.next(by)
 		if b == nil {
-			return // another flush has nudged it
+			return // another flush has nudged the rest
 		}
 		if b != by {
 			b.nudge()
 		}
 	}
+}
+
+// next takes a queue off the list. It leaves by on it, behind the others: since by has looked another
+// caller may have come that lingers in it.
+func (g *gauge[T]) next(by *Batcher[T]) *Batcher[T] {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	b := g.queues.front()
+	switch {
+	case b == nil:
+	case b == by:
+		g.queues.turn()
+	default:
+		g.queues.remove(&b.inGauge)
+	}
+	return b
 }

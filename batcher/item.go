@@ -60,8 +60,7 @@ func (b *Batcher[T]) waitLocked(it *item[T]) {
 // lane.
 func (b *Batcher[T]) leaveLocked(it *item[T]) {
 	e := it.entry()
-	switch it.state {
-	case itemWaiting:
+	if it.state == itemWaiting {
 		l := it.lane
 		l.items.remove(&it.inLane)
 		l.load.sub(e.load())

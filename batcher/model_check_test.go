@@ -425,6 +425,17 @@ func (m *model) checkInside() {
 			m.fatalf("pool %d says %v, %d due; its lanes %v, %d", i, p.load, p.due, sum, due)
 		}
 	}
+	if b.gauge.max > 0 && b.readyLocked(b.now()) && !b.inGauge.linked() {
+		m.fatalf("the gauge does not list a queue that lingers")
+	}
+	for c := range b.calls.all {
+		for it := range c.items.all {
+			couldLeave := it.lane.group == "" || it.lane.state != laneHeld && it.lane.items.front() == it
+			if it.state != itemSent && it.expires != never && couldLeave && it.retry.at == never && it.lane.alarm.at == never {
+				m.fatalf("a retry waits without an alarm")
+			}
+		}
+	}
 	if b.roomy.len > 0 && !b.closed {
 		m.fatalf("room is left over")
 	}

@@ -101,6 +101,7 @@ type modelCall struct {
 	tags        []*tag
 	cancel      context.CancelFunc
 	cancelledAt time.Time
+	sits        bool // waits out a long pause
 	results     []error
 	returned    bool
 }
@@ -122,6 +123,7 @@ func newModel(t *testing.T, seed uint64) *model {
 		Linger:             20 * time.Millisecond,
 		MaxRequests:        1 + r.IntN(4),
 		MaxInFlight:        r.IntN(5),
+		ManyQueues:         r.IntN(2) == 0,
 		QueueMax:           3 + r.IntN(20),
 		QueueMaxBytes:      30 + r.IntN(200),
 		QueueTenantMax:     2 + r.IntN(10),
@@ -139,7 +141,6 @@ func newModel(t *testing.T, seed uint64) *model {
 		t.Fatal(err)
 	}
 	m.b = b
-	b.gauge.open.Store(1 + r.Int64N(2)) // as if there were another queue
 	return m
 }
 
@@ -255,8 +256,8 @@ func (m *model) submit() {
 		for _, g := range c.tags {
 			g.end("ErrClosed", func(err error) bool { return errors.Is(err, ErrClosed) })
 		}
-	case m.refusing(time.Now()) && len(m.open()) > m.opts.MaxInFlight/2:
-		m.refuse(c)
+	case m.refusing(time.Now()):
+		m.sitOrRefuse(c)
 	}
 	go func() {
 		results := m.b.Submit(ctx, entries)
@@ -408,22 +409,27 @@ func (m *model) model(f *flight, errs []error, all error) {
 	}
 	m.giveChances(now)
 	if m.refusing(now) && !m.closing {
-		for i, c := range m.open() {
-			if i >= m.opts.MaxInFlight/2 {
-				m.refuse(c)
+		for _, c := range m.calls {
+			if slices.ContainsFunc(c.tags, func(g *tag) bool { return g.state == tagNew || g.state == tagWaiting }) {
+				m.sitOrRefuse(c)
 			}
 		}
 	}
 }
 
-// open are the calls that have entries without a result.
-func (m *model) open() (open []*modelCall) {
-	for _, c := range m.calls {
-		if slices.ContainsFunc(c.tags, func(g *tag) bool { return g.state != tagDone }) {
-			open = append(open, c)
+// sitOrRefuse lets a call wait out a long pause if not half of the calls that there can be do so already.
+func (m *model) sitOrRefuse(c *modelCall) {
+	sitting := 0
+	for _, o := range m.calls {
+		if o.sits && slices.ContainsFunc(o.tags, func(g *tag) bool { return g.state != tagDone }) {
+			sitting++
 		}
 	}
-	return open
+	if !c.sits && sitting >= m.opts.MaxInFlight/2 {
+		m.refuse(c)
+		return
+	}
+	c.sits = true
 }
 
 // hold ends what waited, or waited for room, behind an entry of group that was given up.
@@ -438,9 +444,9 @@ func (m *model) hold(group string, but []*tag) {
 	}
 }
 
-// refusing reports whether the service asks for more time than calls beyond their share may wait.
+// refusing reports whether the service asks for more time than more than half of the calls may wait.
 func (m *model) refusing(now time.Time) bool {
-	return m.opts.MaxElapsedTime > 0 && m.opts.MaxInFlight > 0 && m.b.gauge.open.Load() > 1 && m.floor.Sub(now) > m.opts.MaxElapsedTime
+	return m.opts.MaxElapsedTime > 0 && m.opts.MaxInFlight > 0 && m.opts.ManyQueues && m.floor.Sub(now) > m.opts.MaxElapsedTime
 }
 
 // refuse ends what has not left of c.
@@ -486,7 +492,8 @@ func (m *model) retryAt(g *tag, e *classify.Error, now time.Time) (time.Time, bo
 	}
 	if m.opts.MaxElapsedTime > 0 {
 		left := m.opts.MaxElapsedTime - now.Sub(g.first)
-		if left <= 0 || e.RetryAfter > left || m.floor.Sub(now) > left {
+		paused := m.b.epoch.Add(m.b.pace.pausedUntil).Sub(now)
+		if left <= 0 || e.RetryAfter > left || m.floor.Sub(now) > left || paused > left {
 			return time.Time{}, false
 		}
 		wait = min(wait, left)

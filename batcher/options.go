@@ -52,6 +52,12 @@ type Options struct {
 	// every queue flushes. Zero means that it is not known, and linger alone decides.
 	MaxInFlight int
 
+	// ManyQueues says that the callers are shared by several queues. When the service asks queues to
+	// wait for longer than MaxElapsedTime, half of MaxInFlight Submits, rounded down, sit that out, in
+	// all such queues together, and the others fail at once, throttled (code "paused"). It needs both
+	// of these limits. False lets all sit it out.
+	ManyQueues bool
+
 	// QueueMax, QueueMaxBytes (of Entry.Size) and QueueTenantMax are the ceilings of what waits in
 	// one queue: of all entries, of their bytes, and of the entries of one tenant. An entry that
 	// does not fit waits in Submit; one larger than QueueMaxBytes waits until the queue is empty.
@@ -78,8 +84,9 @@ type Options struct {
 	InitialInterval time.Duration
 	MaxInterval     time.Duration
 	// MaxElapsedTime ends retries, counted from the entry's first send. A draw that would pass it
-	// is cut to it; a Retry-After that would pass it, the entry's own or one that pauses the queue,
-	// fails the entry at once. Zero means no limit.
+	// is cut to it. An entry that fails while its queue is paused beyond it, or whose Retry-After
+	// would pass it, is not retried; one that waits for its retry when it is over fails then, or after
+	// one more try if it waited for a request of its group. Zero means no limit.
 	MaxElapsedTime time.Duration
 
 	// CancelGrace is how long a cancelled Submit awaits what has left. Zero means

@@ -72,7 +72,7 @@ func (p *pace) tooLong(o *Options, now time.Duration) bool {
 	return o.MaxElapsedTime > 0 && p.notBefore-now > o.MaxElapsedTime
 }
 
-// refusal is what entries fail with that are not to wait for as long.
+// refusal is what entries fail with that may not wait that long.
 func (p *pace) refusal(o *Options, now time.Duration) *classify.Error {
 	return paused(p.notBefore-now, o.MaxElapsedTime, p.why)
 }

@@ -114,7 +114,7 @@ func (b *Batcher[T]) takeTurnLocked(r *request[T], l *lane[T]) {
 		return
 	}
 	l.state = laneHeld
-	b.alarms.set(&l.alarm, never)
+	b.alarms.set(&l.alarm, never) // what stays waits for this request, even past its time, or it would overtake
 	l.users++
 	r.lanes = append(r.lanes, l)
 	for {

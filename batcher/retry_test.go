@@ -57,6 +57,11 @@ func TestRetriesEnd(t *testing.T) {
 			o: Options{MaxElapsedTime: 500 * time.Millisecond}, script: always(fail(classify.Transient)),
 			sends: 5, took: 500 * time.Millisecond, want: "transient",
 		},
+		// Of what is left after 350 ms the queue's next pause, 400 ms, is more.
+		"throttled, when the queue is paused beyond max_elapsed_time": {
+			o: Options{MaxElapsedTime: 500 * time.Millisecond}, script: always(fail(classify.Throttled)),
+			sends: 4, took: 350 * time.Millisecond, want: "throttled",
+		},
 		"Retry-After within the time left": {
 			o: Options{MaxElapsedTime: time.Second, MaxRetries: 1}, script: always(failAfter(time.Second)),
 			sends: 2, took: time.Second, want: "throttled",
@@ -127,7 +132,7 @@ func TestARetryThatCannotLeaveFailsAtItsLimit(t *testing.T) {
 				time.Sleep(20 * time.Second)
 				// A last try at the limit itself would have been made.
 				if got := a(); got != 10*time.Second+1 {
-					t.Errorf("a failed after %v, want 10s", got)
+					t.Errorf("a failed after %v, want 10s and 1ns", got)
 				}
 				if got := bb(); got != 10500*time.Millisecond {
 					t.Errorf("b was taken after %v, want 10.5s", got)

@@ -8,13 +8,14 @@ import (
 )
 
 // A Set schedules the requests of all queues of one output: a Batcher for each, opened on first
-// use and dropped when nobody has used it for Options.IdleTimeout. Queues share nothing but the
-// knowledge that nobody is left who could add (Options.MaxInFlight): one that is throttled, full or
-// held up slows no other. Methods may be called from any goroutine.
+// use and dropped when nobody has used it for Options.IdleTimeout. Queues share their
+// callers and nothing else: whether anybody is left who could add (Options.MaxInFlight), and how many
+// may sit out a long pause (Options.ManyQueues). One that is throttled, full or held up slows no other,
+// but by the callers that wait in it. Methods may be called from any goroutine.
 type Set[T any] struct {
 	send   SendFunc[T]
 	opts   Options
-	gauge  gauge[T]
+	gauge  *gauge[T]
 	ctx    context.Context // of every send, see Batcher
 	cancel context.CancelFunc
 	epoch  time.Time
@@ -49,7 +50,7 @@ func NewSet[T any](send SendFunc[T], opts Options) (*Set[T], error) {
 		queues: make(map[string]*opened[T]),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.gauge.max = int64(opts.MaxInFlight)
+	s.gauge = newGauge[T](&opts)
 	s.sweep = wakeup{wg: &s.wg, look: s.dropIdle}
 	return s, nil
 }
@@ -65,7 +66,7 @@ func (s *Set[T]) Submit(ctx context.Context, entries []Entry[T]) []error {
 	}
 	positions := split(entries)
 	sub := s.unused.get()
-	sub.prepare(entries, &s.gauge, max(1, len(positions)))
+	sub.prepare(entries, s.gauge, max(1, len(positions)))
 	for i := range sub.calls {
 		c := &sub.calls[i]
 		c.len = len(entries)
@@ -96,9 +97,8 @@ func (s *Set[T]) enter(sub *submission[T]) bool {
 		name := sub.entries[c.position(0)].Queue
 		q := s.queues[name]
 		if q == nil {
-			q = &opened[T]{batcher: newBatcher(s.ctx, name, s.send, s.opts, &s.gauge)}
+			q = &opened[T]{batcher: newBatcher(s.ctx, name, s.send, s.opts, s.gauge)}
 			s.queues[name] = q
-			s.gauge.open.Add(1)
 		}
 		q.users++
 		c.opened, c.batcher = q, q.batcher
@@ -194,7 +194,6 @@ func (s *Set[T]) dropIdle() {
 				q.batcher.shut() // for its timer
 				s.gauge.forget(&q.batcher.inGauge)
 				delete(s.queues, name)
-				s.gauge.open.Add(-1)
 				continue
 			}
 			at = now + s.opts.IdleTimeout

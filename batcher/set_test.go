@@ -2,6 +2,7 @@ package batcher
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -94,9 +95,6 @@ func TestIdleQueuesAreDropped(t *testing.T) {
 			synctest.Wait()
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if n := int(s.gauge.open.Load()); n != len(s.queues) {
-				t.Errorf("the gauge counts %d queues of %d", n, len(s.queues))
-			}
 			return len(s.queues)
 		}
 		s.Submit(t.Context(), onQueue("a", "a"))
@@ -155,7 +153,7 @@ func TestALongPauseKeepsHalfOfTheCallers(t *testing.T) {
 			return nil
 		}
 		s := newTestSet(t, c, Options{
-			MaxEntries: 1, MaxRequests: 1, MaxInFlight: 6, QueueMax: 6, MaxElapsedTime: 30 * time.Second, Linger: time.Second,
+			MaxEntries: 1, MaxRequests: 1, MaxInFlight: 6, ManyQueues: true, QueueMax: 6, MaxElapsedTime: 30 * time.Second, Linger: time.Second,
 			InitialInterval: 20 * time.Second, MaxInterval: 20 * time.Second, Jitter: func() float64 { return 0.99 },
 		})
 		s.Submit(t.Context(), onQueue("other", "o"))
@@ -184,7 +182,7 @@ func TestALongPauseKeepsHalfOfTheCallers(t *testing.T) {
 		if took := time.Since(start); took != 0 || e == nil || e.RetryAfter != 10*time.Minute {
 			t.Errorf("%v after %v, want throttled at once with 10m to wait", e, took)
 		}
-		const text = `throttled: batcher paused: not sent: the service asks to wait for another 10m0s, and max_elapsed_time is 30s; its answer was "throttled: test"`
+		const text = `throttled: batcher paused: not sent: the service asks to wait for another 10m0s, longer than max_elapsed_time (30s), and half of max_in_flight writes wait for such queues already; give the queue an output of its own; the service said "throttled: test"`
 		if e.Error() != text {
 			t.Errorf("text %q, want %q", e, text)
 		}
@@ -206,58 +204,103 @@ func TestALongPauseKeepsHalfOfTheCallers(t *testing.T) {
 	})
 }
 
-// One queue that may not be sent to for ten minutes, behind one in ten of the messages: its messages
-// must not come to occupy all the writes that the output may make at once.
-func TestAPausedQueueLeavesTheWritesToOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const writes, length = 128, time.Minute
-		send := func(_ context.Context, queue string, values []string) []error {
-			time.Sleep(10 * time.Millisecond)
-			errs := make([]error, len(values))
-			if queue == "paused" {
-				for i := range errs {
-					errs[i] = failAfter(10 * time.Minute)
-				}
-			}
-			return errs
-		}
-		s, err := NewSet(send, Options{MaxEntries: 10, MaxInFlight: writes, MaxElapsedTime: DefaultMaxElapsedTime})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var good, bad, lately atomic.Int64
-		began := time.Now()
-		var wg sync.WaitGroup
-		for n := range writes {
-			wg.Go(func() {
-				for i := n; time.Since(began) < length; i++ {
-					if i%10 == 0 {
-						if e := classify.Of(s.Submit(t.Context(), onQueue("paused", "x"))[0]); e == nil || e.Class != classify.Throttled {
-							t.Errorf("%v, want throttled", e)
+// Queues that may not be sent to for ten minutes, behind one in ten of the messages, or behind the first
+// 300: they must not come to occupy all the writes that the output may make at once.
+func TestPausedQueuesLeaveTheWritesToOthers(t *testing.T) {
+	for _, tt := range []struct {
+		paused int
+		first  bool
+	}{{1, false}, {3, false}, {1, true}} {
+		t.Run(fmt.Sprintf("paused=%d/first=%v", tt.paused, tt.first), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const writes, length = 128, 30 * time.Second
+				send := func(_ context.Context, queue string, values []string) []error {
+					time.Sleep(10 * time.Millisecond)
+					errs := make([]error, len(values))
+					if queue != "sound" {
+						for i := range errs {
+							errs[i] = failAfter(10 * time.Minute)
 						}
-						bad.Add(1)
-						time.Sleep(10 * time.Millisecond) // whoever delivers it again takes a while
-						continue
 					}
-					if err := s.Submit(t.Context(), onQueue("sound", "x"))[0]; err != nil {
-						t.Error(err)
-					}
-					good.Add(1)
-					if time.Since(began) > length-time.Second {
-						lately.Add(1)
-					}
+					return errs
+				}
+				s, err := NewSet(send, Options{MaxEntries: 10, MaxInFlight: writes, ManyQueues: true, MaxElapsedTime: DefaultMaxElapsedTime})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var next, lately, refused atomic.Int64
+				began := time.Now()
+				var wg sync.WaitGroup
+				for range writes {
+					wg.Go(func() {
+						for time.Since(began) < length {
+							i := int(next.Add(1))
+							if tt.first && i > 300 || !tt.first && i%10 > 0 {
+								if err := s.Submit(t.Context(), onQueue("sound", "x"))[0]; err != nil {
+									t.Error(err)
+								}
+								if time.Since(began) > length-time.Second {
+									lately.Add(1)
+								}
+								continue
+							}
+							e := classify.Of(s.Submit(t.Context(), onQueue(fmt.Sprint("paused", i/10%tt.paused), "x"))[0])
+							if e == nil || e.Class != classify.Throttled {
+								t.Errorf("%v, want throttled", e)
+							}
+							refused.Add(1)
+							time.Sleep(10 * time.Millisecond) // whoever delivers it again takes a while
+						}
+					})
+				}
+				wg.Wait()
+				t.Logf("%d delivered in the last second; %d refused in all", lately.Load(), refused.Load())
+				// 64 writes at least, 10 ms each.
+				if lately.Load() < 3200 {
+					t.Errorf("%d delivered in the last second", lately.Load())
+				}
+				if err := s.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if s.gauge.sitting != 0 || s.gauge.awaiting.Load() != 0 {
+					t.Errorf("the gauge counts %d sitting, %d awaiting", s.gauge.sitting, s.gauge.awaiting.Load())
 				}
 			})
+		})
+	}
+}
+
+// One Submit for two such queues is one caller.
+func TestACallerSitsOutOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud()
+		c.script = func(int, string) error { return failAfter(10 * time.Minute) }
+		s := newTestSet(t, c, Options{MaxEntries: 1, MaxInFlight: 4, ManyQueues: true, MaxElapsedTime: 30 * time.Second})
+		s.Submit(t.Context(), append(onQueue("a", "a"), onQueue("b", "b")...))
+		var calls []<-chan []error
+		for range 3 {
+			calls = append(calls, submit(t.Context(), s, append(onQueue("a", "a"), onQueue("b", "b")...)))
+			synctest.Wait()
 		}
-		wg.Wait()
-		t.Logf("%d delivered, %d of them in the last second, %d refused", good.Load(), lately.Load(), bad.Load())
-		// 8 requests of 10 in flight, 10 ms each, make 8,000 a second at most.
-		if lately.Load() < 4000 {
-			t.Errorf("%d delivered in the last second", lately.Load())
+		if returned(calls[0]) || returned(calls[1]) || s.gauge.sitting != 2 {
+			t.Errorf("%d sit it out, want the first two", s.gauge.sitting)
 		}
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		wantResults(t, calls[2], "throttled:paused throttled:paused")
+	})
+}
+
+// Between filling the gauge and flushing, another caller may come to the queue that filled it.
+func TestALateFlushForgetsNoQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud()
+		s := newTestSet(t, c, Options{MaxInFlight: 2, Linger: time.Hour})
+		one := submit(t.Context(), s, onQueue("b", "b1"))
+		synctest.Wait()
+		s.gauge.flush(s.queues["b"].batcher) // of a caller of b who was overtaken
+		two := submit(t.Context(), s, onQueue("a", "a1"))
+		synctest.Wait()
+		wantResults(t, one, "ok")
+		wantResults(t, two, "ok")
 	})
 }
 

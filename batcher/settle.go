@@ -65,12 +65,17 @@ func (b *Batcher[T]) settleLocked(r *request[T], now time.Duration) {
 		b.dropLaneLocked(l)
 	}
 
-	if n := b.gauge.share(); b.calls.len > n && b.pace.tooLong(&b.opts, now) {
-		unsent := b.pace.refusal(&b.opts, now)
-		for c := range b.calls.all { // all but the first n
-			if n--; n < 0 {
-				b.expelLocked(c, unsent, nil, now)
-			}
+	if b.pace.tooLong(&b.opts, now) {
+		b.refuseLocked(now)
+	}
+}
+
+// refuseLocked fails the calls that may not sit out a pause, the latest to come first.
+func (b *Batcher[T]) refuseLocked(now time.Duration) {
+	unsent := b.pace.refusal(&b.opts, now)
+	for c := range b.calls.all {
+		if c.waits() && !b.gauge.sitOut(c) {
+			b.expelLocked(c, unsent, now)
 		}
 	}
 }
@@ -131,7 +136,7 @@ func (b *Batcher[T]) retryAt(it *item[T], e *classify.Error, draw float64, now t
 	}
 	if o.MaxElapsedTime > 0 {
 		left := it.firstSent + o.MaxElapsedTime - now
-		if left <= 0 || max(e.RetryAfter, b.pace.notBefore-now) > left {
+		if left <= 0 || max(e.RetryAfter, b.pace.pausedUntil-now) > left {
 			return 0, false
 		}
 		wait = min(wait, left) // one last try at the end, rather than none in a long last wait

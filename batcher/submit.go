@@ -16,6 +16,7 @@ type submission[T any] struct {
 	calls     []call[T]
 	admitting atomic.Int32  // calls that have entries to admit
 	open      atomic.Int32  // calls that have entries without a result
+	sitting   int           // calls that sit out a long pause; guarded by gauge.mu
 	done      chan struct{} // holds one when open has become 0; its sender touches nothing after
 }
 

@@ -74,9 +74,9 @@ func SQS(status int, code, message string) *Error {
 	return &Error{Class: byStatus(class, known, status), Service: "sqs", Status: status, Code: code, Message: message}
 }
 
-// byStatus lets the status speak where the code does not.
+// byStatus lets the status speak, unless a permanent or config code outweighs it.
 func byStatus(class Class, known bool, status int) Class {
-	if c := OfStatus(status); c != Transient && !(known && !class.Retryable()) {
+	if c := OfStatus(status); c != Transient && (!known || class.Retryable()) {
 		return c
 	}
 	return class

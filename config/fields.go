@@ -161,7 +161,7 @@ func backoffField() *service.ConfigField {
 			Default(DefaultInitialInterval.String()).LintRule(lintDuration(time.Millisecond, time.Hour, "")),
 		service.NewDurationField(fieldMaxInterval).Description("Upper bound of any pause.").
 			Default(DefaultMaxInterval.String()).LintRule(lintDuration(time.Millisecond, 24*time.Hour, "")),
-		service.NewDurationField(fieldMaxElapsedTime).Description("How long one message is retried, counted from its first send; then it fails with its last error. `0s` is no limit, and the default where order matters; else 30s.").
+		service.NewDurationField(fieldMaxElapsedTime).Description("How long one message is retried, counted from its first send; then, or when its queue has to wait for longer than what is left, it fails with its last error. `0s` is no limit, and the default where order matters; else 30s.").
 			Optional().LintRule(lintDuration(0, 0, "")),
 	).Description("Pauses between retries of throttled and transient failures.").
 		LintRule(`let i = this.initial_interval.or("").string().parse_duration().catch(0)

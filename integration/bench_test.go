@@ -122,7 +122,7 @@ func BenchmarkSend(b *testing.B) {
 				}
 				in.Entries = append(in.Entries, e)
 			}
-			client := awssqs.New(awssqs.Options{
+			client := awssqs.New(awssqs.Options{ // with its own HTTP client: that of the other tests copies each body
 				Region: region, BaseEndpoint: aws.String(base),
 				Credentials: credentials.NewStaticCredentialsProvider(accessKey, secretKey, ""),
 			})

@@ -13,7 +13,7 @@ import (
 type claims struct {
 	*dirstore.Store
 
-	mu  sync.Mutex
+	mu  sync.Mutex      // guards put
 	put map[string]bool // by key
 }
 
@@ -32,7 +32,7 @@ func (c *claims) Put(ctx context.Context, o *claim.Object) error {
 	return nil
 }
 
-// stored reports whether Put has said that it holds key.
+// stored reports whether Put has stored key in this run.
 func (c *claims) stored(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -50,7 +50,7 @@ func (v *view) resolve(f *field, i int) (string, error) {
 	if strings.ContainsRune(s, utf8.RuneError) {
 		if body, err := v.batch[i].AsBytes(); err == nil && !utf8.Valid(body) {
 			return "", classify.Permanentf("message", "invalid_field",
-				"%s: holds U+FFFD and the message it was read from is not valid UTF-8: the original bytes are lost", f.name)
+				"%s: holds U+FFFD, and the body is not valid UTF-8, so that what stood there cannot be told; set the field from something else", f.name)
 		}
 	}
 	return s, nil

@@ -161,7 +161,7 @@ func newPubSub(c *config.PubSub, res *service.Resources, o options) (*output, er
 	if err != nil {
 		return nil, err
 	}
-	options := schedulerOptions(c.Common, m)
+	options := schedulerOptions(c.Common, &cloud.topic, m)
 	options.MaxWireBytes = pubsub.MaxWireBytes
 	options.OneGroupPerRequest = true
 	out := newOutput(c.Common, cloud, store, m, log, options)

@@ -132,47 +132,72 @@ func TestThrottledQueueHoldsNoOther(t *testing.T) {
 	}
 }
 
-// The same with a Retry-After of ten minutes, one hook in ten for that queue and one hook per
-// transaction: were they all to wait they would soon be all the 128 that may be in flight. Half of those
-// may; what is nacked beyond them says why.
+// The same with a Retry-After of ten minutes, one hook in ten for such queues or the first 300, and one
+// hook per transaction: were they all to wait they would soon be all the 128 that may be in flight. Half
+// of those may; what is nacked beyond them says why.
 func TestLongRetryAfterLeavesTheWritesToOtherQueues(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const n = 3000
-		hooks := numbered(n)
-		for i := range hooks {
-			hooks[i].meta["queue"] = "fast"
+	const n = 3000
+	for name, queue := range map[string]func(i int) string{
+		"one queue": func(i int) string {
 			if i%10 == 0 {
-				hooks[i].meta["queue"] = "paused"
+				return "paused"
 			}
-		}
-		p := newPipedPipeline(t, newScript(singly(hooks)...))
-		start := time.Now()
-		p.sqs.Faults.Add(localcloud.Fault{
-			Resource: "paused", If: func(*localcloud.Call) bool { return time.Since(start) < 10*time.Minute },
-			Effect: localcloud.Effect{
-				Error:  &localcloud.ErrorReply{Status: 429, Code: "RequestThrottled"},
-				Header: http.Header{"Retry-After": {"600"}},
-			},
+			return "fast"
+		},
+		"two queues": func(i int) string {
+			switch i % 20 {
+			case 0:
+				return "paused"
+			case 10:
+				return "paused-too"
+			}
+			return "fast"
+		},
+		"one queue, first": func(i int) string {
+			if i < n/10 {
+				return "paused"
+			}
+			return "fast"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hooks := numbered(n)
+				for i := range hooks {
+					hooks[i].meta["queue"] = queue(i)
+				}
+				p := newPipedPipeline(t, newScript(singly(hooks)...))
+				start := time.Now()
+				for _, name := range []string{"paused", "paused-too"} {
+					p.sqs.Faults.Add(localcloud.Fault{
+						Resource: name, If: func(*localcloud.Call) bool { return time.Since(start) < 10*time.Minute },
+						Effect: localcloud.Effect{
+							Error:  &localcloud.ErrorReply{Status: 429, Code: "RequestThrottled"},
+							Header: http.Header{"Retry-After": {"600"}},
+						},
+					})
+				}
+				r := p.start(p.script, p.sqsYAML("${! @queue }", "endpoint: "+p.server.sqs.URL()))
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				if got := len(p.stored("fast")); got != n-n/10 {
+					t.Errorf("after 10 seconds %d of %d have arrived in the other queue", got, n-n/10)
+				}
+				r.wait()
+				nacked, stored := p.script.nackedTimes(), len(p.storedIn("paused", "paused-too"))
+				t.Logf("of %d hooks for paused queues %d have waited and %d were nacked", n/10, stored, nacked)
+				if stored+nacked != n/10 || stored > 64 {
+					t.Errorf("%d stored in paused queues and %d nacked, want 300 in all, and 64 at most that waited", stored, nacked)
+				}
+				for i := range n {
+					if got := p.script.nackOf(i); got != "" && !strings.HasPrefix(got, "throttled: ") {
+						t.Fatalf("hook %d was nacked with %q, want throttled", i, got)
+					}
+				}
+				checkHonest(t, p, p.storedIn("fast", "paused", "paused-too"))
+			})
 		})
-		r := p.start(p.script, p.sqsYAML("${! @queue }", "endpoint: "+p.server.sqs.URL()))
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-		if got := len(p.stored("fast")); got != n-n/10 {
-			t.Errorf("after 10 seconds %d of %d have arrived in the other queue", got, n-n/10)
-		}
-		r.wait()
-		nacked, stored := p.script.nackedTimes(), len(p.stored("paused"))
-		t.Logf("of the paused queue's %d hooks %d have waited and %d were nacked", n/10, stored, nacked)
-		if stored+nacked != n/10 || stored < 50 || stored > 64 {
-			t.Errorf("%d stored in the paused queue and %d nacked, want 300 in all, about 64 of them stored", stored, nacked)
-		}
-		for i := 0; i < n; i += 10 {
-			if got := p.script.nackOf(i); got != "" && !strings.HasPrefix(got, "throttled: ") {
-				t.Fatalf("hook %d was nacked with %q, want throttled", i, got)
-			}
-		}
-		checkHonest(t, p, p.storedIn("fast", "paused"))
-	})
+	}
 }
 
 // offer is an input of 100,000 fresh hooks, which counts what it has been asked for and what was acked.

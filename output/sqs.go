@@ -207,7 +207,7 @@ func newSQS(c *config.SQS, res *service.Resources, o options) (*output, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := newOutput(c.Common, cloud, store, m, log, schedulerOptions(c.Common, m))
+	out := newOutput(c.Common, cloud, store, m, log, schedulerOptions(c.Common, &cloud.queueURL, m))
 	out.results = o.results
 	return out, nil
 }

@@ -7,6 +7,8 @@
 // ANKUSA_REQUIRE_PEERS names it (a comma-separated list, or "all"): then the test fails. The gate
 // names every peer that it has found or installed, so that it can't pass by having nothing to ask.
 //
+// It also has what tests need beside them: a port that stays free, an SDK client that loses no reply.
+//
 // # Life
 //
 // A peer listens on a free port of 127.0.0.1 and ends, with all its children, when the test does.
@@ -14,6 +16,7 @@ package peers
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -175,8 +178,10 @@ var errEnded = errors.New("it ended before it listened")
 
 func await(base string, ended <-chan struct{}) error {
 	transport := &http.Transport{DisableKeepAlives: true}
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit) // for one that listens and does not answer
+	defer cancel()
 	for deadline := time.Now().Add(startLimit); time.Now().Before(deadline); {
-		r, err := http.NewRequest(http.MethodGet, base+"/", nil)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/", nil)
 		if err != nil {
 			return err
 		}
