@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/ankusa-connect/ankusa-connect/classify"
+	"github.com/ankusa-connect/ankusa-connect/internal/peers"
 	"github.com/ankusa-connect/ankusa-connect/wire"
 )
 
@@ -203,12 +204,7 @@ func TestNoTokenOverPlainHTTP(t *testing.T) {
 
 // The pause of an outage is not remembered: what failed is published once the service is back, in order.
 func TestOrderingKeyResumesAfterAnOutage(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close() // connection refused from here on
+	addr := "127.0.0.1:" + peers.FreePort(t) // refuses connections
 	w := wire.New(wire.Options{Service: "pubsub"})
 	defer w.Close()
 	c, err := New(Options{Project: "acme", Endpoint: "http://" + addr, Wire: w})
@@ -221,8 +217,9 @@ func TestOrderingKeyResumesAfterAnOutage(t *testing.T) {
 			t.Fatalf("message %d during the outage: %v, want transient", i, err)
 		}
 	}
-	if l, err = net.Listen("tcp", addr); err != nil {
-		t.Skipf("the port has been taken: %v", err)
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
 	}
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { ok(w, 3) })}
 	go func() { _ = s.Serve(l) }()

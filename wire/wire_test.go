@@ -12,12 +12,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/ankusa-connect/ankusa-connect/classify"
+	"github.com/ankusa-connect/ankusa-connect/internal/peers"
 	"github.com/ankusa-connect/ankusa-connect/wire"
 	"go.uber.org/goleak"
 )
@@ -59,6 +61,23 @@ func serve(t *testing.T, handle func(n int32, c *net.TCPConn, r *bufio.Reader)) 
 	}()
 	t.Cleanup(func() { l.Close(); <-done })
 	return "http://" + l.Addr().String() + "/", &count
+}
+
+// piped is serve for a synctest bubble, whose clock a socket would stop: it runs handle for each connection
+// that dial makes, and waits for them when the test ends.
+func piped(t *testing.T, handle func(n int32, c net.Conn, r *bufio.Reader)) (dial func(context.Context, string, string) (net.Conn, error), count *atomic.Int32) {
+	count = new(atomic.Int32)
+	var wg sync.WaitGroup
+	t.Cleanup(wg.Wait) // after the client's Close
+	return func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		n := count.Add(1)
+		wg.Go(func() { // ends with its connection
+			defer server.Close()
+			handle(n, server, bufio.NewReader(server))
+		})
+		return client, nil
+	}, count
 }
 
 func readRequest(r *bufio.Reader) ([]byte, error) {
@@ -113,12 +132,7 @@ func TestEveryStatusIsAReply(t *testing.T) {
 }
 
 func TestConnectionRefusedIsNotSent(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	_, err = newClient(t, wire.Options{}).Do(t.Context(), &wire.Request{URL: "http://" + l.Addr().String(), Body: []byte("x")})
+	_, err := newClient(t, wire.Options{}).Do(t.Context(), &wire.Request{URL: "http://127.0.0.1:" + peers.FreePort(t), Body: []byte("x")})
 	wantCode(t, err, wire.CodeNotSent)
 	if !strings.Contains(err.Error(), "refused") {
 		t.Errorf("error = %v, want the cause in it", err)
@@ -159,28 +173,31 @@ func TestRequestOnStaleConnectionIsResentOnce(t *testing.T) {
 }
 
 func TestResendThatDiesIsNotRepeated(t *testing.T) {
-	var requests atomic.Int32
-	u, _ := serve(t, func(n int32, c *net.TCPConn, r *bufio.Reader) {
-		for i := 0; ; i++ {
-			if _, err := readRequest(r); err != nil {
-				return
+	// A bubble, because net/http doesn't reuse a connection whose writer is 50 ms late to say that it is done.
+	synctest.Test(t, func(t *testing.T) {
+		var requests atomic.Int32
+		dial, _ := piped(t, func(n int32, c net.Conn, r *bufio.Reader) {
+			for i := 0; ; i++ {
+				if _, err := readRequest(r); err != nil {
+					return
+				}
+				requests.Add(1)
+				if n > 1 || i > 0 {
+					return
+				}
+				io.WriteString(c, ok)
 			}
-			requests.Add(1)
-			if n > 1 || i > 0 {
-				return
-			}
-			io.WriteString(c, ok)
+		})
+		c := newClient(t, wire.Options{Dial: dial})
+		if _, err := c.Do(t.Context(), &wire.Request{URL: "http://sqs.test/", Body: []byte("a")}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := c.Do(t.Context(), &wire.Request{URL: "http://sqs.test/", Body: []byte("a")})
+		wantCode(t, err, wire.CodeNoReply)
+		if got := requests.Load(); got != 3 {
+			t.Errorf("requests = %d, want 3: the first, one that died and one resend", got)
 		}
 	})
-	c := newClient(t, wire.Options{})
-	if _, err := c.Do(t.Context(), &wire.Request{URL: u, Body: []byte("a")}); err != nil {
-		t.Fatal(err)
-	}
-	_, err := c.Do(t.Context(), &wire.Request{URL: u, Body: []byte("a")})
-	wantCode(t, err, wire.CodeNoReply)
-	if got := requests.Load(); got != 3 {
-		t.Errorf("requests = %d, want 3: the first, one that died and one resend", got)
-	}
 }
 
 // On a connection of its own a lost reply is a lost reply: resending could do the work twice.
@@ -231,50 +248,49 @@ func TestStalledWriteIsNotSent(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
 	u, _ := serve(t, func(_ int32, c *net.TCPConn, r *bufio.Reader) { <-release })
-	c := newClient(t, wire.Options{Timeout: 200 * time.Millisecond})
+	// Real time, as above: what has to come about within it is a loopback connection.
+	c := newClient(t, wire.Options{Timeout: 2 * time.Second})
 	_, err := c.Do(t.Context(), &wire.Request{URL: u, Body: make([]byte, 32<<20)})
 	wantCode(t, err, wire.CodeNotSent)
-	if !strings.Contains(err.Error(), "stalled for 200ms") {
+	if !strings.Contains(err.Error(), "stalled for 2s") {
 		t.Errorf("error = %v", err)
 	}
 }
 
 func TestMuteServerIsNoReply(t *testing.T) {
-	release := make(chan struct{})
-	defer close(release)
-	u, conns := serve(t, func(_ int32, c *net.TCPConn, r *bufio.Reader) { readRequest(r); <-release })
-	c := newClient(t, wire.Options{Timeout: 100 * time.Millisecond})
-	_, err := c.Do(t.Context(), &wire.Request{URL: u, Body: []byte("x")})
-	wantCode(t, err, wire.CodeNoReply)
-	if got := conns.Load(); got != 1 {
-		t.Errorf("connections = %d, want 1: a timeout is no stale connection", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		dial, conns := piped(t, func(_ int32, c net.Conn, r *bufio.Reader) { readRequest(r); r.ReadByte() })
+		c := newClient(t, wire.Options{Dial: dial})
+		_, err := c.Do(t.Context(), &wire.Request{URL: "http://sqs.test/", Body: []byte("x")})
+		wantCode(t, err, wire.CodeNoReply)
+		if got := conns.Load(); got != 1 {
+			t.Errorf("connections = %d, want 1: a timeout is no stale connection", got)
+		}
+	})
 }
 
 // A timeout on a reused connection is a timeout, or one slow server would get everything twice.
 func TestTimeoutOnReusedConnectionIsNotResent(t *testing.T) {
-	release := make(chan struct{})
-	defer close(release)
-	u, conns := serve(t, func(_ int32, c *net.TCPConn, r *bufio.Reader) {
-		readRequest(r)
-		io.WriteString(c, ok)
-		readRequest(r)
-		<-release
+	synctest.Test(t, func(t *testing.T) {
+		dial, conns := piped(t, func(_ int32, c net.Conn, r *bufio.Reader) {
+			readRequest(r)
+			io.WriteString(c, ok)
+			readRequest(r)
+			r.ReadByte()
+		})
+		c := newClient(t, wire.Options{Dial: dial})
+		if _, err := c.Do(t.Context(), &wire.Request{URL: "http://sqs.test/"}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := c.Do(t.Context(), &wire.Request{URL: "http://sqs.test/", Body: []byte("x")})
+		wantCode(t, err, wire.CodeNoReply)
+		if got := conns.Load(); got != 1 {
+			t.Errorf("connections = %d, want 1", got)
+		}
 	})
-	c := newClient(t, wire.Options{Timeout: 100 * time.Millisecond})
-	if _, err := c.Do(t.Context(), &wire.Request{URL: u}); err != nil {
-		t.Fatal(err)
-	}
-	_, err := c.Do(t.Context(), &wire.Request{URL: u, Body: []byte("x")})
-	wantCode(t, err, wire.CodeNoReply)
-	if got := conns.Load(); got != 1 {
-		t.Errorf("connections = %d, want 1", got)
-	}
 }
 
 func TestRepliesAreCappedInSizeAndTime(t *testing.T) {
-	release := make(chan struct{})
-	defer close(release)
 	cases := map[string]struct {
 		answer  func(c net.Conn)
 		status  int
@@ -309,7 +325,7 @@ func TestRepliesAreCappedInSizeAndTime(t *testing.T) {
 		}, 500, -1, true, true},
 		"silent after its header": {func(c net.Conn) {
 			io.WriteString(c, "HTTP/1.1 403 X\r\nContent-Length: 10\r\n\r\nabc")
-			<-release
+			c.Read(make([]byte, 1)) // to the end of the connection
 		}, 403, 3, true, true},
 		"cut": {func(c net.Conn) {
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
@@ -320,17 +336,19 @@ func TestRepliesAreCappedInSizeAndTime(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			u, _ := serve(t, func(_ int32, c *net.TCPConn, r *bufio.Reader) { readRequest(r); tc.answer(c) })
-			reply, err := newClient(t, wire.Options{Timeout: 300 * time.Millisecond}).Do(t.Context(), &wire.Request{URL: u})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if reply.Status != tc.status || reply.Truncated != tc.trunc || (reply.Err != nil) != tc.withErr {
-				t.Errorf("reply = %d, truncated %v, %v; want %d, %v, error %v", reply.Status, reply.Truncated, reply.Err, tc.status, tc.trunc, tc.withErr)
-			}
-			if tc.bytes >= 0 && len(reply.Body) != tc.bytes {
-				t.Errorf("body = %d bytes, want %d", len(reply.Body), tc.bytes)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				dial, _ := piped(t, func(_ int32, c net.Conn, r *bufio.Reader) { readRequest(r); tc.answer(c) })
+				reply, err := newClient(t, wire.Options{Dial: dial}).Do(t.Context(), &wire.Request{URL: "http://sqs.test/"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if reply.Status != tc.status || reply.Truncated != tc.trunc || (reply.Err != nil) != tc.withErr {
+					t.Errorf("reply = %d, truncated %v, %v; want %d, %v, error %v", reply.Status, reply.Truncated, reply.Err, tc.status, tc.trunc, tc.withErr)
+				}
+				if tc.bytes >= 0 && len(reply.Body) != tc.bytes {
+					t.Errorf("body = %d bytes, want %d", len(reply.Body), tc.bytes)
+				}
+			})
 		})
 	}
 }
@@ -367,28 +385,40 @@ func TestCancelledRequestLeavesItsBodyAlone(t *testing.T) {
 }
 
 func TestCloseEndsWhatIsInFlight(t *testing.T) {
-	release := make(chan struct{})
-	defer close(release)
-	started := make(chan struct{}, 1)
-	u, _ := serve(t, func(_ int32, c *net.TCPConn, r *bufio.Reader) { readRequest(r); started <- struct{}{}; <-release })
-	c := newClient(t, wire.Options{Timeout: time.Minute})
-	result := make(chan error, 1)
-	go func() {
-		_, err := c.Do(t.Context(), &wire.Request{URL: u, Body: []byte("x")})
-		result <- err
-	}()
-	<-started
-	c.Close()
-	select {
-	case err := <-result:
-		wantCode(t, err, wire.CodeNoReply)
-	default:
-		t.Error("Close returned while a request was in flight")
-	}
-	_, err := c.Do(t.Context(), &wire.Request{URL: u})
-	wantCode(t, err, wire.CodeNotSent)
-	c.Close()
+	synctest.Test(t, func(t *testing.T) {
+		dial, _ := piped(t, func(_ int32, c net.Conn, r *bufio.Reader) { readRequest(r); r.ReadByte() })
+		c := newClient(t, wire.Options{Dial: dial})
+		ctx := reluctant{t.Context(), make(chan struct{})}
+		result := make(chan error, 1)
+		go func() {
+			_, err := c.Do(ctx, &wire.Request{URL: "http://sqs.test/", Body: []byte("x")})
+			result <- err
+		}()
+		synctest.Wait() // the request has left
+		closed := make(chan struct{})
+		go func() { c.Close(); close(closed) }()
+		synctest.Wait()
+		select {
+		case <-closed:
+			t.Error("Close returned while a request was in flight")
+		default:
+		}
+		close(ctx.release)
+		<-closed
+		wantCode(t, <-result, wire.CodeNoReply)
+		_, err := c.Do(t.Context(), &wire.Request{URL: "http://sqs.test/"})
+		wantCode(t, err, wire.CodeNotSent)
+		c.Close()
+	})
 }
+
+// reluctant is a context that holds up whoever asks how it is, as Do does of a request that failed.
+type reluctant struct {
+	context.Context
+	release chan struct{}
+}
+
+func (c reluctant) Err() error { <-c.release; return c.Context.Err() }
 
 func TestDefaultPortIsNotOnTheWire(t *testing.T) {
 	for u, want := range map[string]string{

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -26,6 +25,7 @@ import (
 	"github.com/ankusa-connect/ankusa-connect/claim"
 	"github.com/ankusa-connect/ankusa-connect/claim/internal/storetest"
 	"github.com/ankusa-connect/ankusa-connect/classify"
+	"github.com/ankusa-connect/ankusa-connect/internal/peers"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -515,12 +515,7 @@ func TestEndpoint(t *testing.T) {
 }
 
 func TestServerThatIsAwayIsTransient(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	s := newStoreAt(t, "gs://"+bucket, Options{Endpoint: "http://" + l.Addr().String()})
+	s := newStoreAt(t, "gs://"+bucket, Options{Endpoint: "http://127.0.0.1:" + peers.FreePort(t)})
 	o, _, _ := storetest.Object(t, "acme", "example", nil)
 	if e := classify.Of(s.Put(t.Context(), o)); e == nil || e.Class != classify.Transient || e.Service != "gs" || e.Code != "not_sent" {
 		t.Errorf("Put = %v, want transient gs not_sent", e)

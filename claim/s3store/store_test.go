@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -27,6 +26,7 @@ import (
 	"github.com/ankusa-connect/ankusa-connect/claim"
 	"github.com/ankusa-connect/ankusa-connect/claim/internal/storetest"
 	"github.com/ankusa-connect/ankusa-connect/classify"
+	"github.com/ankusa-connect/ankusa-connect/internal/peers"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -310,12 +310,7 @@ func TestErrorsAreClassified(t *testing.T) {
 }
 
 func TestServerThatIsAwayIsTransient(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	s := newStore(t, "s3://claims-bucket?region=eu-west-1&endpoint=http://"+l.Addr().String(), Options{})
+	s := newStore(t, "s3://claims-bucket?region=eu-west-1&endpoint=http://127.0.0.1:"+peers.FreePort(t), Options{})
 	o, _, _ := storetest.Object(t, "acme", "example", nil)
 	if e := classify.Of(s.Put(t.Context(), o)); e == nil || e.Class != classify.Transient || e.Service != "s3" || e.Code != "not_sent" {
 		t.Errorf("Put = %v, want transient s3 not_sent", e)
