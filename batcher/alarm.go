@@ -5,9 +5,9 @@ import "time"
 // never is the time of an alarm that is not set.
 const never time.Duration = -1
 
-// An alarm is one moment at which the state changes by itself: a lane's head has lingered, a
-// retry is due, a group's or one without a group, or its time is over. It lives inside its owner; exactly one of lane and
-// item is set. Alarms are no timers: one timer per Batcher serves them all.
+// An alarm is one moment at which the state changes by itself: a lane's head has lingered, a retry is
+// due, a group's or one without a group, or its time is over. It lives inside its owner; exactly one of
+// lane and item is set. Alarms are no timers: one timer per Batcher serves them all.
 type alarm[T any] struct {
 	at   time.Duration // on the Batcher's clock; never when not set
 	pos  int           // in the heap; meaningless when not set

@@ -34,7 +34,7 @@ func heldBehind(cause *classify.Error) *classify.Error {
 func paused(wait, limit time.Duration, why *classify.Error) *classify.Error {
 	return &classify.Error{
 		Class: classify.Throttled, Service: service, Code: "paused", RetryAfter: wait, Err: why,
-		Message: fmt.Sprintf("not sent: the service asks to wait for another %v, longer than max_elapsed_time (%v), and half of max_in_flight writes wait for such queues already; "+
+		Message: fmt.Sprintf("not sent: the service asks to wait for another %v, longer than max_elapsed_time (%v), and as many writes as may (half of max_in_flight) wait for such queues already; "+
 			"give the queue an output of its own; the service said %q", wait.Round(time.Millisecond), limit, why.Error()),
 	}
 }

@@ -103,26 +103,24 @@ func (g *gauge[T]) flush(by *Batcher[T]) {
 	for range n {
 		b := g.next(by)
 		if b == nil {
-			return // another flush has nudged the rest
+			return
 		}
-		if b != by {
-			b.nudge()
-		}
+		b.nudge()
 	}
 }
 
-// next takes a queue off the list. It leaves by on it, behind the others: since by has looked another
-// caller may have come that lingers in it.
+// next takes the next queue off the list, nil when there is none but by, which stays: since it has
+// looked another caller may have come that lingers in it.
 func (g *gauge[T]) next(by *Batcher[T]) *Batcher[T] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	b := g.queues.front()
-	switch {
-	case b == nil:
-	case b == by:
+	if g.queues.front() == by {
 		g.queues.turn()
-	default:
-		g.queues.remove(&b.inGauge)
 	}
+	b := g.queues.front()
+	if b == nil || b == by {
+		return nil
+	}
+	g.queues.remove(&b.inGauge)
 	return b
 }

@@ -182,7 +182,7 @@ func TestALongPauseKeepsHalfOfTheCallers(t *testing.T) {
 		if took := time.Since(start); took != 0 || e == nil || e.RetryAfter != 10*time.Minute {
 			t.Errorf("%v after %v, want throttled at once with 10m to wait", e, took)
 		}
-		const text = `throttled: batcher paused: not sent: the service asks to wait for another 10m0s, longer than max_elapsed_time (30s), and half of max_in_flight writes wait for such queues already; give the queue an output of its own; the service said "throttled: test"`
+		const text = `throttled: batcher paused: not sent: the service asks to wait for another 10m0s, longer than max_elapsed_time (30s), and as many writes as may (half of max_in_flight) wait for such queues already; give the queue an output of its own; the service said "throttled: test"`
 		if e.Error() != text {
 			t.Errorf("text %q, want %q", e, text)
 		}
@@ -301,6 +301,20 @@ func TestALateFlushForgetsNoQueue(t *testing.T) {
 		synctest.Wait()
 		wantResults(t, one, "ok")
 		wantResults(t, two, "ok")
+	})
+}
+
+// Each of two flushes passes over the queue that it began in, and nobody else may for that reason.
+func TestTwoFlushesLeaveNoQueueOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestSet(t, newCloud(), Options{MaxInFlight: 4, Linger: time.Hour})
+		submit(t.Context(), s, onQueue("a", "a1"))
+		submit(t.Context(), s, onQueue("b", "b1"))
+		synctest.Wait()
+		a, b := s.queues["a"].batcher, s.queues["b"].batcher
+		if first, second := s.gauge.next(a), s.gauge.next(b); first != b || second != a {
+			t.Error("the two flushes do not nudge each other's queue")
+		}
 	})
 }
 
