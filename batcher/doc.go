@@ -59,7 +59,8 @@
 // abandoned; a request is back; time has passed) takes the lock, changes what it is about, and ends
 // in release, the only place that draws conclusions: it lets due alarms ring, admits what there is
 // room for, launches what may leave, until nothing changes, and arms the timer. The invariants,
-// which the model test holds against a model of its own after every step:
+// which TestModel holds against a model of its own after every step, and TestSetModel for several
+// queues at once:
 //
 //   - An item is in exactly one place: in its lane, parked until its retry, or in a request.
 //   - A lane sits in a pool exactly when its head may leave now; what it offers is in the pool's sum.
