@@ -42,9 +42,9 @@
 //
 // Throttled and transient failures are retried, see [Options]. A retry that has not left by the end
 // of MaxElapsedTime, because the queue is paused or busy, fails then; one that waits behind a request
-// of its group may leave once more when that is back. Throttling slows the whole queue
-// and no other: half as many requests in flight and a pause, at least for the service's Retry-After,
-// and one more request in flight after each full window of sound ones.
+// of its group may leave once more when that is back. Throttling slows the whole queue and no other:
+// half as many requests in flight and a pause, at least for the service's Retry-After, and one more
+// request in flight after each full window of sound ones.
 //
 // Callers that wait are callers that do not add to other queues, which ManyQueues is about.
 //

@@ -8,10 +8,10 @@ import (
 )
 
 // A Set schedules the requests of all queues of one output: a Batcher for each, opened on first
-// use and dropped when nobody has used it for Options.IdleTimeout. Queues share their
-// callers and nothing else: whether anybody is left who could add (Options.MaxInFlight), and how many
-// may sit out a long pause (Options.ManyQueues). One that is throttled, full or held up slows no other,
-// but by the callers that wait in it. Methods may be called from any goroutine.
+// use and dropped when nobody has used it for Options.IdleTimeout. Queues share their callers and
+// nothing else: whether anybody is left who could add (Options.MaxInFlight), and how many may sit out a
+// long pause (Options.ManyQueues). One that is throttled, full or held up slows no other, but by the
+// callers that wait in it. Methods may be called from any goroutine.
 type Set[T any] struct {
 	send   SendFunc[T]
 	opts   Options
